@@ -1,0 +1,134 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"mqlab/brokers"
+)
+
+const (
+	// handshakeTimeout bounds the connection's opening; a broker answers a wrong
+	// password after three seconds.
+	handshakeTimeout = 10 * time.Second
+	// closeTimeout bounds the polite end of a connection.
+	closeTimeout = 2 * time.Second
+)
+
+// session is one connection with one channel on it.
+type session struct {
+	conn *amqp.Connection
+	ch   *amqp.Channel
+	raw  net.Conn
+}
+
+type options struct {
+	name      string
+	heartbeat time.Duration
+}
+
+// open connects and opens the channel.
+func open(ctx context.Context, at brokers.Address, o options) (*session, error) {
+	s := &session{}
+	u := at.URL()
+	vhost := strings.TrimPrefix(u.Path, "/")
+	if vhost == "" {
+		vhost = "/"
+	}
+	u.Path, u.RawPath, u.RawQuery = "", "", ""
+	conn, err := amqp.DialConfig(u.String(), amqp.Config{
+		Vhost: vhost, Heartbeat: o.heartbeat, Locale: "en_US",
+		Properties: amqp.Table{"connection_name": o.name, "product": "mqlab"},
+		Dial: func(network, addr string) (net.Conn, error) {
+			var d net.Dialer
+			c, err := d.DialContext(ctx, network, addr)
+			if err != nil {
+				return nil, err
+			}
+			s.raw = c
+			return c, c.SetDeadline(time.Now().Add(handshakeTimeout)) // the client lifts it
+		},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", at, translate(err))
+	}
+	s.conn = conn
+	if err := s.reopen(ctx); err != nil {
+		return nil, errors.Join(err, s.close(ctx))
+	}
+	return s, nil
+}
+
+// reopen opens a new channel, the first or one after a channel error.
+func (s *session) reopen(ctx context.Context) error {
+	return s.call(ctx, func() (err error) {
+		if s.ch, err = s.conn.Channel(); err != nil {
+			return fmt.Errorf("open a channel: %w", err)
+		}
+		return nil
+	})
+}
+
+// call runs a synchronous request of a client that knows no context: when ctx
+// ends first, the socket is cut, which ends the request.
+func (s *session) call(ctx context.Context, f func() error) error {
+	stop := context.AfterFunc(ctx, func() { s.raw.Close() }) //nolint:errcheck // cutting it is the point
+	err := f()
+	if !stop() {
+		return errors.Join(ctx.Err(), translate(err))
+	}
+	return translate(err)
+}
+
+// barrier is a synchronous request that goes through the queue's own process:
+// when it is answered the broker has taken what this channel sent before it.
+func (s *session) barrier(ctx context.Context, queue string) error {
+	return s.call(ctx, func() error {
+		_, err := s.ch.QueueDeclarePassive(queue, false, false, false, false, nil)
+		return err
+	})
+}
+
+// close ends the connection politely if the broker takes part, else at once.
+func (s *session) close(ctx context.Context) error {
+	deadline := time.Now().Add(closeTimeout)
+	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
+		deadline = d
+	}
+	err := s.conn.CloseDeadline(deadline)
+	s.raw.Close() //nolint:errcheck // it is closed already after a polite end
+	if err == nil || errors.Is(err, amqp.ErrClosed) {
+		return nil
+	}
+	return fmt.Errorf("close the connection: %w", translate(err))
+}
+
+// translate wraps what the client says in the contract's errors. The codes are
+// those of the AMQP 0-9-1 reference, section 1.2.
+func translate(err error) error {
+	var e *amqp.Error
+	var network net.Error
+	switch {
+	case err == nil, errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return err
+	case errors.Is(err, brokers.ErrConnectionLost), errors.Is(err, brokers.ErrRefused):
+		return err
+	case errors.As(err, &e):
+		switch e.Code {
+		case amqp.NotFound:
+			return fmt.Errorf("%w: %w: %s", brokers.ErrRefused, brokers.ErrNotFound, e.Reason)
+		case amqp.AccessRefused, amqp.ResourceLocked, amqp.PreconditionFailed, amqp.NotAllowed, amqp.NotImplemented:
+			return fmt.Errorf("%w: %d %s", brokers.ErrRefused, e.Code, e.Reason)
+		}
+		return fmt.Errorf("%w: %d %s", brokers.ErrConnectionLost, e.Code, e.Reason)
+	case errors.As(err, &network), errors.Is(err, amqp.ErrClosed):
+		return fmt.Errorf("%w: %w", brokers.ErrConnectionLost, err)
+	}
+	return fmt.Errorf("%w: %w", brokers.ErrConnectionLost, err)
+}
