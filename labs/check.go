@@ -1,0 +1,393 @@
+package labs
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"mqlab/brokers"
+	"mqlab/gate"
+)
+
+// maxSteps bounds a scenario; ours have five to eight steps.
+const maxSteps = 64
+
+var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
+
+// Check reads a lab's scenario against its broker: words that nobody knows,
+// faults that cannot strike, waits that cannot end. It returns every mistake,
+// each with its place, joined.
+func (l *Lab) Check(d brokers.Driver) error {
+	c := &checker{lab: l, driver: d, sc: &l.Scenario}
+	c.scenario()
+	names := map[string]bool{}
+	for i, s := range c.sc.Steps {
+		at := fmt.Sprintf("$.steps[%d]", i)
+		if names[s.Name] {
+			c.fail(at+".name", "a second step is named %q", s.Name)
+		}
+		names[s.Name] = true
+		c.step(at, i, s)
+	}
+	return errors.Join(c.errs...)
+}
+
+type checker struct {
+	lab    *Lab
+	driver brokers.Driver
+	sc     *Scenario
+	errs   []error
+}
+
+func (c *checker) fail(path, format string, a ...any) {
+	c.errs = append(c.errs, c.lab.File.ErrorAt(path, fmt.Sprintf(format, a...)))
+}
+
+// oneOf refuses a word that is not in the list; an empty one is fine.
+func (c *checker) oneOf(path, what, word string, known []string) bool {
+	if word == "" || slices.Contains(known, word) {
+		return true
+	}
+	c.fail(path, "no %s is named %q%s", what, word, Nearest(word, known))
+	return false
+}
+
+func (c *checker) scenario() {
+	if strings.TrimSpace(c.sc.Summary) == "" {
+		c.fail("$.summary", "summary is missing: one line that says what happens")
+	}
+	if c.lab.Product != c.driver.Name() {
+		c.fail("$", "the lab lies in the folder of %s, not of %s", c.lab.Product, c.driver.Name())
+	}
+	if err := c.driver.Check(c.sc.Destination); err != nil {
+		c.fail("$.destination", "%v", err)
+	}
+	for key := range presentKeys(c.sc.Destination) {
+		if !slices.Contains(c.driver.Keys(), "destination."+key) {
+			c.fail("$.destination."+key, "%s has no destination key %q%s", c.driver.Name(), key, Nearest(key, under("destination.", c.driver.Keys())))
+		}
+	}
+	for i, r := range c.sc.Requires {
+		var known []string
+		for _, k := range brokers.Capabilities() {
+			known = append(known, string(k))
+		}
+		c.oneOf(fmt.Sprintf("$.requires[%d]", i), "capability", string(r), known)
+	}
+	if len(c.sc.Steps) == 0 {
+		c.fail("$.steps", "a scenario needs at least one step")
+	}
+	if len(c.sc.Steps) > maxSteps {
+		c.fail("$.steps", "%d steps are more than the %d that a scenario may have", len(c.sc.Steps), maxSteps)
+	}
+	c.consumer("$.consumer", c.sc.Consumer)
+}
+
+func (c *checker) step(at string, i int, s Step) {
+	if !kebab.MatchString(s.Name) {
+		c.fail(at+".name", "a step's name is in kebab-case, such as consumer-run1; not %q", s.Name)
+	}
+	switch {
+	case s.Inspect != "" && s.Role != "":
+		c.fail(at, "a step has either a role or inspect")
+	case s.Inspect != "" && s.Inspect != "broker":
+		c.fail(at+".inspect", "only broker can be inspected, not %q", s.Inspect)
+	case s.Role != "":
+		c.oneOf(at+".role", "role", s.Role, Roles())
+	case s.Inspect == "" && !slices.Contains(Roles(), s.Name):
+		c.fail(at+".name", "no role is named %q%s (a step with another name says its role)", s.Name, Nearest(s.Name, Roles()))
+	}
+	c.settings(at, s)
+	for _, f := range s.Faults() {
+		c.fault(at+"."+f.Kind, i, s, f)
+	}
+	if s.After != nil {
+		c.condition(at+".after", s.After)
+		for _, name := range s.After.Step {
+			if j := c.sc.index(name); j >= i {
+				c.fail(at+".after.step", "the step would wait for %s", selfOrLater(name, s.Name))
+			}
+		}
+	}
+}
+
+func selfOrLater(name, self string) string {
+	if name == self {
+		return "itself"
+	}
+	return fmt.Sprintf("%q, which comes later in the file", name)
+}
+
+// settings refuses what a step of another role would silently ignore.
+func (c *checker) settings(at string, s Step) {
+	role := s.RoleName()
+	c.consumer(at+".consumer", s.Consumer)
+	if role != RoleConsumer {
+		if s.Consumer != (Consumer{}) {
+			c.fail(at+".consumer", "settings of a consumer in a step that is none")
+		}
+		if s.Until != nil {
+			c.fail(at+".until", "only a consumer ends by a count")
+		}
+	}
+	if role != RoleProducer && (len(s.Producer.Messages) > 0 || s.Producer.Transient) {
+		c.fail(at+".producer", "settings of a producer in a step that is none")
+	}
+	if role == RoleProducer && len(c.sc.ProducerOf(s).Messages) == 0 {
+		c.fail(at, "the producer has no messages: name fixtures in messages")
+	}
+	if s.Until != nil && s.Until.Received < 1 {
+		c.fail(at+".until.received", "until.received is at least 1")
+	}
+	if s.WhileRunning && !s.Inspects() {
+		c.fail(at+".while-running", "only a step that inspects can look while consumers run")
+	}
+	if s.Store != "" && role != RoleInspectDB {
+		c.fail(at+".store", "only inspect-db reads a store; a consumer's is consumer.store")
+	}
+	if role == RoleInspectDB && !c.hasStore(c.sc.StoreOf(s)) {
+		c.fail(at, "no consumer has the store %q", c.sc.StoreOf(s))
+	}
+}
+
+func (c *checker) hasStore(name string) bool {
+	return slices.ContainsFunc(c.sc.Steps, func(s Step) bool {
+		return s.RoleName() == RoleConsumer && c.sc.ConsumerOf(s).Store == name
+	})
+}
+
+func (c *checker) consumer(at string, o Consumer) {
+	c.oneOf(at+".design", "design", o.Design, DesignNames())
+	c.oneOf(at+".key", "dedupe key", o.Key, []string{"messageId", "aggregateId"})
+	for field, name := range map[string]string{"store": o.Store, "name": o.Name} {
+		if name != "" && !kebab.MatchString(name) {
+			c.fail(at+"."+field, "%s is in kebab-case, not %q", field, name)
+		}
+	}
+	if o.Prefetch < 0 || o.Prefetch > 10_000 {
+		c.fail(at+".prefetch", "prefetch is between 1 and 10000, not %d", o.Prefetch)
+	}
+	for key := range presentKeys(o) {
+		common := []string{"design", "key", "store", "name"}
+		if !slices.Contains(common, key) && !slices.Contains(c.driver.Keys(), "consumer."+key) {
+			c.fail(at+"."+key, "%s has no consumer key %q", c.driver.Name(), key)
+		}
+	}
+}
+
+// passes lists the checkpoints that a step's role can get to.
+func (c *checker) passes(s Step) []gate.Checkpoint {
+	switch s.RoleName() {
+	case RoleProducer:
+		return producerCheckpoints()
+	case RoleConsumer:
+		d := Designs()[c.sc.ConsumerOf(s).Design]
+		return append(slices.Clone(d.First), d.Again...)
+	}
+	return nil
+}
+
+func (c *checker) checkpoint(at, name string, s Step) (gate.Checkpoint, bool) {
+	cp, err := gate.ParseCheckpoint(name)
+	if err != nil {
+		var known []string
+		for _, k := range gate.Checkpoints() {
+			known = append(known, string(k))
+		}
+		c.fail(at, "%v%s", err, Nearest(name, known))
+		return "", false
+	}
+	if slices.Contains(c.passes(s), cp) {
+		return cp, true
+	}
+	switch design := c.sc.ConsumerOf(s).Design; {
+	case s.RoleName() != RoleConsumer && s.RoleName() != RoleProducer:
+		c.fail(at, "the role %s has no checkpoints", s.RoleName())
+	case s.RoleName() == RoleProducer:
+		c.fail(at, "a producer never passes %s", cp)
+	case slices.Contains(DesignNames(), design):
+		c.fail(at, "the design %s never passes %s; it passes %s", design, cp, joined(Designs()[design].First))
+	}
+	return cp, false
+}
+
+func joined(cps []gate.Checkpoint) string {
+	var s []string
+	for _, cp := range cps {
+		s = append(s, string(cp))
+	}
+	return strings.Join(s, ", ")
+}
+
+func (c *checker) message(at, name string) {
+	var known []string
+	for _, list := range c.sc.messageLists() {
+		known = append(known, list...)
+	}
+	slices.Sort(known)
+	c.oneOf(at, "message of this scenario", name, slices.Compact(known))
+}
+
+func (c *checker) fault(at string, i int, s Step, f Fault) {
+	cp, ok := c.checkpoint(at+".at", f.At, s)
+	c.message(at+".message", f.Message)
+	if f.Arrival < 0 {
+		c.fail(at+".arrival", "arrivals count from 1")
+	}
+	if f.Kind == KindHalt {
+		c.oneOf(at+".how", "way to halt", f.How, []string{HowExit, HowKill, HowTerm, HowTermKill})
+	}
+	if f.Kind == KindFail && s.RoleName() != RoleConsumer {
+		c.fail(at, "only a consumer's handler can fail")
+	}
+	if f.Kind == KindFail && f.Times < 1 {
+		c.fail(at+".times", "times is at least 1")
+	}
+	if f.Until != nil {
+		path := at + ".until"
+		if f.Kind == KindHalt {
+			path = at + ".when"
+		}
+		c.condition(path, f.Until)
+		c.canHappen(path, i, s, f)
+	}
+	if ok && (f.Kind == KindHold || f.Kind == KindFreeze) {
+		c.endless(at, i, s, f, cp)
+	}
+}
+
+// canHappen refuses a condition about something that can only come after the
+// waiting step has ended.
+func (c *checker) canHappen(at string, i int, s Step, f Fault) {
+	for _, name := range f.Until.Step {
+		j := c.sc.index(name)
+		if j < 0 {
+			continue
+		}
+		if j == i && (f.Until.Exit != "" || f.Until.Status == "done") {
+			c.fail(at, "the step waits for its own end")
+		}
+		if j != i && c.sc.startsAfterEnd(j, i) {
+			c.fail(at, "%q starts only after %q has ended, so this can never hold", name, s.Name)
+		}
+		ends := f.Until.Exit != "" || f.Until.Status == "done"
+		if f.Kind == KindHold && j != i && ends && c.sc.Steps[j].RoleName() == RoleConsumer {
+			c.fail(at, "a hold cannot wait for the end of %q: the held delivery keeps the destination undrained, so it never ends", name)
+		}
+	}
+}
+
+// endless refuses holds and freezes that nothing ends, and those that would
+// stop another process inside SQLite, which has one writer.
+func (c *checker) endless(at string, i int, s Step, f Fault, cp gate.Checkpoint) {
+	if f.Until == nil && (f.Kind == KindFreeze || s.Halt == nil) {
+		c.fail(at, "a %s without `until` can never end: the delivery in hand keeps the destination undrained", f.Kind)
+	}
+	d := Designs()[c.sc.ConsumerOf(s).Design]
+	if s.RoleName() != RoleConsumer || !slices.Contains(d.InTx, cp) {
+		return
+	}
+	for j, o := range c.sc.Steps {
+		if j == i || o.RoleName() != RoleConsumer || c.sc.ConsumerOf(o).Store != c.sc.ConsumerOf(s).Store {
+			continue
+		}
+		if !c.sc.startsAfterEnd(j, i) && !c.sc.startsAfterEnd(i, j) {
+			c.fail(at+".at", "%s is inside the transaction, and %q can write to the same store at that time: it would wait for the lock", cp, o.Name)
+		}
+	}
+}
+
+// startsAfterEnd reports whether step j cannot start before step i has ended.
+func (sc *Scenario) startsAfterEnd(j, i int) bool { return sc.follows(j, i, 0) }
+
+func (sc *Scenario) follows(j, i, depth int) bool {
+	if depth > maxSteps || j < 0 || i < 0 || j == i {
+		return false
+	}
+	s := sc.Steps[j]
+	if s.After != nil {
+		for _, name := range s.After.Step {
+			k := sc.index(name)
+			if k == i && (s.After.Exit != "" || s.After.Status == "done") || sc.follows(k, i, depth+1) {
+				return true
+			}
+		}
+		return false
+	}
+	if j == 0 {
+		return false
+	}
+	if j-1 == i {
+		return !sc.Steps[i].Background
+	}
+	return sc.follows(j-1, i, depth+1)
+}
+
+func (sc *Scenario) index(name string) int {
+	return slices.IndexFunc(sc.Steps, func(s Step) bool { return s.Name == name })
+}
+
+func (c *checker) condition(at string, w *Condition) {
+	kinds := 0
+	for _, set := range []bool{w.Checkpoint != "", w.Status != "", w.Exit != "", w.Broker != ""} {
+		if set {
+			kinds++
+		}
+	}
+	if kinds != 1 {
+		c.fail(at, "a condition has exactly one of checkpoint, status, exit and broker")
+	}
+	if w.Broker != "" {
+		c.oneOf(at+".broker", "figure of "+c.driver.Name(), w.Broker, c.driver.Figures())
+		if w.Is == nil || len(w.Step) > 0 {
+			c.fail(at, "a condition about the broker has `broker` and `is`, and no step")
+		}
+		return
+	}
+	if len(w.Step) == 0 {
+		c.fail(at, "a condition names a step")
+	}
+	for _, name := range w.Step {
+		j := c.sc.index(name)
+		if j < 0 {
+			c.oneOf(at+".step", "step", name, c.stepNames())
+			continue
+		}
+		if w.Checkpoint != "" {
+			c.checkpoint(at+".checkpoint", w.Checkpoint, c.sc.Steps[j])
+		}
+	}
+	c.oneOf(at+".status", "status word", w.Status, WordNames())
+	c.message(at+".message", w.Message)
+	if _, err := strconv.Atoi(w.Exit); w.Exit != "" && w.Exit != "any" && err != nil {
+		c.fail(at+".exit", "exit is a code or any, not %q", w.Exit)
+	}
+	if w.Exit != "" && (w.Message != "" || w.Count != 0) {
+		c.fail(at, "an exit has no message and no count")
+	}
+	if w.Count < 0 {
+		c.fail(at+".count", "count is at least 1")
+	}
+}
+
+func (c *checker) stepNames() []string {
+	var names []string
+	for _, s := range c.sc.Steps {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// under cuts a prefix off the keys that have it.
+func under(prefix string, keys []string) []string {
+	var out []string
+	for _, k := range keys {
+		if rest, ok := strings.CutPrefix(k, prefix); ok {
+			out = append(out, rest)
+		}
+	}
+	return out
+}

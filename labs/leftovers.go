@@ -1,0 +1,84 @@
+package labs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"mqlab/brokers"
+)
+
+// leftover is the record of a run that goes on: what the next run has to remove
+// from the broker if this one is killed. It holds no secret.
+type leftover struct {
+	Run         string              `json:"run"`
+	PID         int                 `json:"pid"`
+	Start       string              `json:"start"` // of the process, so that a reused pid is not taken for it
+	Product     string              `json:"product"`
+	Address     string              `json:"address"` // without the password
+	Destination brokers.Destination `json:"destination"`
+}
+
+// remember writes the record of a run on a broker that outlives it; forget
+// removes it.
+func (r *Runner) remember(l *Lab, id string, d brokers.Destination) (forget func() error, err error) {
+	if !r.Control.Origin().Adopted {
+		return func() error { return nil }, nil
+	}
+	rec := leftover{Run: id, PID: os.Getpid(), Start: processStart(os.Getpid()), Product: l.Product,
+		Address: r.Control.Origin().Address.String(), Destination: d}
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return nil, fmt.Errorf("remember the run: %w", err)
+	}
+	dir := filepath.Join(r.State, "runs")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("remember the run: %w", err)
+	}
+	path := filepath.Join(dir, id+".json")
+	if err := os.WriteFile(path, b, 0o600); err != nil {
+		return nil, fmt.Errorf("remember the run: %w", err)
+	}
+	return func() error { return os.Remove(path) }, nil
+}
+
+// Sweep removes from the broker what killed runs have left on it and returns
+// how many there were.
+func (r *Runner) Sweep(ctx context.Context) (int, error) {
+	files, err := filepath.Glob(filepath.Join(r.State, "runs", "*.json"))
+	if err != nil {
+		return 0, fmt.Errorf("look for killed runs: %w", err)
+	}
+	swept := 0
+	var errs []error
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // its run has just ended
+		}
+		var rec leftover
+		if err == nil {
+			err = json.Unmarshal(b, &rec)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("read the record of a killed run: %w", err))
+			continue
+		}
+		o := r.Control.Origin()
+		if rec.Product != o.Product || rec.Address != o.Address.String() || processStart(rec.PID) == rec.Start {
+			continue
+		}
+		rec.Destination.Suffix = rec.Run
+		if err := r.Driver.Remove(ctx, o.Address, rec.Destination); err != nil {
+			errs = append(errs, fmt.Errorf("remove what the killed run %s left: %w", rec.Run, err))
+			continue
+		}
+		errs = append(errs, os.Remove(f))
+		swept++
+	}
+	return swept, errors.Join(errs...)
+}

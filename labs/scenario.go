@@ -1,0 +1,289 @@
+package labs
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"mqlab/brokers"
+	"mqlab/gate"
+)
+
+// Scenario is the ordered plan of a lab, as its YAML file says it.
+type Scenario struct {
+	Summary     string               `json:"summary" jsonschema:"one line: what happens"`
+	Lesson      string               `json:"lesson,omitempty" jsonschema:"what a reader should learn from it"`
+	Requires    []brokers.Capability `json:"requires,omitempty" jsonschema:"what the broker must be able to do; otherwise the lab is skipped"`
+	Timeout     Duration             `json:"timeout,omitempty" jsonschema:"bounds every wait of the run; default 60s"`
+	Destination brokers.Destination  `json:"destination" jsonschema:"where the messages go, in the broker's own words"`
+	Messages    []string             `json:"messages,omitempty" jsonschema:"fixtures by name"`
+	Producer    Producer             `json:"producer,omitempty" jsonschema:"settings of every producer step"`
+	Consumer    Consumer             `json:"consumer,omitempty" jsonschema:"settings of every consumer step"`
+	Steps       []Step               `json:"steps" jsonschema:"what is started, in order"`
+}
+
+// Producer are the settings of a producer.
+type Producer struct {
+	Messages  []string `json:"messages,omitempty" jsonschema:"fixtures by name, instead of the scenario's"`
+	Transient bool     `json:"transient,omitempty" jsonschema:"messages that need not survive a restart of the broker"`
+}
+
+// Consumer are the settings of a consumer.
+type Consumer struct {
+	Design    string   `json:"design,omitempty" jsonschema:"the order of claim, write and acknowledgement"`
+	Key       string   `json:"key,omitempty" jsonschema:"what the dedupe marker is about: messageId or aggregateId"`
+	Store     string   `json:"store,omitempty" jsonschema:"the database's name; consumers with the same name share it"`
+	Name      string   `json:"name,omitempty" jsonschema:"the consumer's name on the broker"`
+	Prefetch  int      `json:"prefetch,omitempty" jsonschema:"deliveries handed out before an ack"`
+	Heartbeat Duration `json:"heartbeat,omitempty" jsonschema:"the broker's patience with a silent client"`
+}
+
+// Step is one process run in a scenario, or one look at the broker.
+type Step struct {
+	Name         string     `json:"name" jsonschema:"unique in the scenario"`
+	Role         string     `json:"role,omitempty" jsonschema:"the program that the step runs; default: the step's name"`
+	Inspect      string     `json:"inspect,omitempty" jsonschema:"broker: record the broker's numbers here"`
+	Background   bool       `json:"background,omitempty" jsonschema:"the next step does not wait for this one to end"`
+	WhileRunning bool       `json:"while-running,omitempty" jsonschema:"an inspecting step that does not wait for the consumers to end"`
+	After        *Condition `json:"after,omitempty" jsonschema:"when the step starts; default: when the step before it ended"`
+	Until        *Until     `json:"until,omitempty" jsonschema:"when a consumer ends before the destination is drained"`
+	Timeout      Duration   `json:"timeout,omitempty" jsonschema:"bounds this step; default: the scenario's"`
+	Producer     Producer   `json:"producer,omitempty" jsonschema:"settings for this step alone"`
+	Consumer     Consumer   `json:"consumer,omitempty" jsonschema:"settings for this step alone"`
+	Store        string     `json:"store,omitempty" jsonschema:"the database that inspect-db reads"`
+	Halt         *Halt      `json:"halt,omitempty" jsonschema:"the role ends at a checkpoint"`
+	Hold         *Hold      `json:"hold,omitempty" jsonschema:"the role waits at a checkpoint"`
+	Freeze       *Hold      `json:"freeze,omitempty" jsonschema:"the role's process is stopped at a checkpoint"`
+	Fail         *Fail      `json:"fail,omitempty" jsonschema:"the role's handler returns an error at a checkpoint"`
+}
+
+// Where says at which checkpoint and for which message a fault strikes.
+type Where struct {
+	At      string `json:"at" jsonschema:"the checkpoint"`
+	Message string `json:"message,omitempty" jsonschema:"a fixture's name"`
+	Arrival int    `json:"arrival,omitempty" jsonschema:"which arrival there in this process, from 1; counted among those of message if both are given"`
+}
+
+// Halt ends a role at a checkpoint.
+type Halt struct {
+	Where `json:",inline"`
+	How   string     `json:"how,omitempty" jsonschema:"exit (default): os.Exit(137); kill: SIGKILL; term: SIGTERM, then the role goes on; term-kill: SIGTERM, then SIGKILL without letting it go on"`
+	When  *Condition `json:"when,omitempty" jsonschema:"the role waits until this holds, then ends"`
+}
+
+// Hold keeps a role, or its whole process, at a checkpoint.
+type Hold struct {
+	Where `json:",inline"`
+	Until *Condition `json:"until,omitempty" jsonschema:"when it is let go; default: never"`
+}
+
+// Fail makes a role's handler return an error at a checkpoint.
+type Fail struct {
+	Where `json:",inline"`
+	Times int `json:"times,omitempty" jsonschema:"how often, beginning with the first match; default 1"`
+}
+
+// Until ends a consumer by a count.
+type Until struct {
+	Received int `json:"received" jsonschema:"deliveries handled"`
+}
+
+// Condition is something that the runner can see: what a step did, or one of
+// the broker's numbers. It never speaks of time.
+type Condition struct {
+	Step       Names  `json:"step,omitempty" jsonschema:"one step or several, all of which must have done it"`
+	Checkpoint string `json:"checkpoint,omitempty" jsonschema:"the step stands or stood at this checkpoint"`
+	Status     string `json:"status,omitempty" jsonschema:"the step has logged this word"`
+	Exit       string `json:"exit,omitempty" jsonschema:"the step has ended with this code, or any"`
+	Message    string `json:"message,omitempty" jsonschema:"a fixture's name"`
+	Count      int    `json:"count,omitempty" jsonschema:"how often; default 1"`
+	Broker     string `json:"broker,omitempty" jsonschema:"one of the broker's numbers, such as depth"`
+	Is         *int64 `json:"is,omitempty" jsonschema:"the value that the broker's number must have"`
+}
+
+// Names is one name or a list of them.
+type Names []string
+
+// UnmarshalYAML reads a name or a list.
+func (n *Names) UnmarshalYAML(decode func(any) error) error {
+	var one string
+	if decode(&one) == nil {
+		*n = Names{one}
+		return nil
+	}
+	var many []string
+	if err := decode(&many); err != nil {
+		return err
+	}
+	*n = many
+	return nil
+}
+
+// Duration is a length of time as Go writes it: 300ms, 2s.
+type Duration time.Duration
+
+// UnmarshalYAML reads a duration with its unit.
+func (d *Duration) UnmarshalYAML(decode func(any) error) error {
+	var s string
+	if err := decode(&s); err != nil {
+		return err
+	}
+	v, err := time.ParseDuration(s)
+	if err != nil || v <= 0 {
+		return fmt.Errorf("%q is not a positive duration such as 300ms or 2s", s)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// Std is the duration as the standard library has it.
+func (d Duration) Std() time.Duration { return time.Duration(d) }
+
+// MarshalJSON writes the duration with its unit.
+func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Duration(d).String()) }
+
+// The roles that a step can run.
+const (
+	RoleSetup     = "setup"
+	RoleProducer  = "producer"
+	RoleConsumer  = "consumer"
+	RoleInspectDB = "inspect-db"
+)
+
+// Roles lists the programs that a step can run.
+func Roles() []string { return []string{RoleSetup, RoleProducer, RoleConsumer, RoleInspectDB} }
+
+// The ways in which a halt ends a role.
+const (
+	HowExit     = "exit"
+	HowKill     = "kill"
+	HowTerm     = "term"
+	HowTermKill = "term-kill"
+)
+
+// DefaultTimeout bounds a run whose files name no timeout.
+const DefaultTimeout = 60 * time.Second
+
+// DefaultStore is the name of the database of a scenario that names none.
+const DefaultStore = "orders"
+
+// RoleName is the program the step runs; empty for a look at the broker.
+func (s Step) RoleName() string {
+	if s.Inspect != "" {
+		return ""
+	}
+	if s.Role != "" {
+		return s.Role
+	}
+	return s.Name
+}
+
+// Inspects reports whether the step looks at what the consumers left behind.
+func (s Step) Inspects() bool { return s.Inspect != "" || s.RoleName() == RoleInspectDB }
+
+// ConsumerOf is the scenario's consumer with the step's own settings over it.
+func (sc *Scenario) ConsumerOf(s Step) Consumer {
+	c := sc.Consumer
+	over(&c.Design, s.Consumer.Design)
+	over(&c.Key, s.Consumer.Key)
+	over(&c.Store, s.Consumer.Store)
+	over(&c.Name, s.Consumer.Name)
+	over(&c.Prefetch, s.Consumer.Prefetch)
+	over(&c.Heartbeat, s.Consumer.Heartbeat)
+	def(&c.Design, "transactional-dedupe")
+	def(&c.Key, "messageId")
+	def(&c.Store, DefaultStore)
+	def(&c.Name, "consumer-1")
+	def(&c.Prefetch, 1)
+	return c
+}
+
+// ProducerOf is the scenario's producer with the step's own settings over it.
+func (sc *Scenario) ProducerOf(s Step) Producer {
+	p := sc.Producer
+	if len(p.Messages) == 0 {
+		p.Messages = sc.Messages
+	}
+	if len(s.Producer.Messages) > 0 {
+		p.Messages = s.Producer.Messages
+	}
+	p.Transient = p.Transient || s.Producer.Transient
+	return p
+}
+
+// StoreOf is the database that an inspect-db step reads.
+func (sc *Scenario) StoreOf(s Step) string {
+	if s.Store != "" {
+		return s.Store
+	}
+	return sc.ConsumerOf(Step{}).Store
+}
+
+// Limit is how long a step may run.
+func (sc *Scenario) Limit(s Step) time.Duration {
+	for _, d := range []Duration{s.Timeout, sc.Timeout} {
+		if d > 0 {
+			return time.Duration(d)
+		}
+	}
+	return DefaultTimeout
+}
+
+// Step returns the step of that name.
+func (sc *Scenario) Step(name string) (Step, bool) {
+	for _, s := range sc.Steps {
+		if s.Name == name {
+			return s, true
+		}
+	}
+	return Step{}, false
+}
+
+// Stops are the checkpoints at which a step has to wait: the article's two for
+// a consumer, and what the scenario names.
+func (sc *Scenario) Stops(s Step) []gate.Checkpoint {
+	var stops []gate.Checkpoint
+	add := func(name string) {
+		if cp, err := gate.ParseCheckpoint(name); err == nil && !contains(stops, cp) {
+			stops = append(stops, cp)
+		}
+	}
+	if s.RoleName() == RoleConsumer {
+		add(string(gate.AfterDelivery))
+		add(string(gate.BeforeAck))
+	}
+	for _, f := range s.Faults() {
+		add(f.At)
+	}
+	for _, o := range sc.Steps {
+		for _, c := range o.conditions() {
+			if contains(c.Step, s.Name) && c.Checkpoint != "" {
+				add(c.Checkpoint)
+			}
+		}
+	}
+	return stops
+}
+
+func over[T comparable](to *T, from T) {
+	var zero T
+	if from != zero {
+		*to = from
+	}
+}
+
+func def[T comparable](to *T, from T) {
+	var zero T
+	if *to == zero {
+		*to = from
+	}
+}
+
+func contains[T comparable](list []T, x T) bool {
+	for _, y := range list {
+		if x == y {
+			return true
+		}
+	}
+	return false
+}
