@@ -1,0 +1,101 @@
+package compose
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"mqlab/brokers"
+)
+
+// brokersOrigin and originHolder keep the embedded field of process short.
+type (
+	brokersOrigin = brokers.Origin
+	originHolder  struct{ o brokers.Origin }
+)
+
+// brokerDir makes a folder for one broker's data.
+func (o *Opener) brokerDir(product string) (string, error) {
+	parent := filepath.Join(o.State, "brokers")
+	if err := os.MkdirAll(parent, 0o700); err != nil {
+		return "", fmt.Errorf("make a folder for the broker: %w", err)
+	}
+	dir, err := os.MkdirTemp(parent, product+"-")
+	if err != nil {
+		return "", fmt.Errorf("make a folder for the broker: %w", err)
+	}
+	return dir, nil
+}
+
+// failedStart ends what was started and keeps the reason.
+func failedStart(p *process, err error) error {
+	// A guard that keeps its broker does not mind the pipe's end.
+	if kill := p.guard.Process.Signal(syscall.SIGTERM); kill != nil && !errors.Is(kill, os.ErrProcessDone) {
+		err = errors.Join(err, kill)
+	}
+	return errors.Join(err, p.Release())
+}
+
+// unguarded is the age from which a folder without a guard counts as left
+// behind; a guard writes its record within milliseconds.
+const unguarded = time.Minute
+
+// Sweep ends brokers whose guard was killed and removes their folders.
+func (o *Opener) Sweep() error {
+	dirs, err := filepath.Glob(filepath.Join(o.State, "brokers", "*"))
+	if err != nil {
+		return fmt.Errorf("look for brokers without a guard: %w", err)
+	}
+	var errs []error
+	for _, dir := range dirs {
+		errs = append(errs, sweepOne(dir))
+	}
+	return errors.Join(errs...)
+}
+
+func sweepOne(dir string) error {
+	var g guardRecord
+	b, err := os.ReadFile(filepath.Join(dir, guardFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		st, err := os.Stat(dir)
+		if err != nil || time.Since(st.ModTime()) < unguarded {
+			return nil
+		}
+		return os.RemoveAll(dir)
+	case err != nil:
+		return fmt.Errorf("look for brokers without a guard: %w", err)
+	case json.Unmarshal(b, &g) != nil:
+		return nil // it is being written
+	}
+	if processStart(g.PID) == g.Start {
+		return nil // guarded
+	}
+	if g.Group > 1 && processStart(g.Group) == g.GroupStart && g.GroupStart != "" {
+		if err := syscall.Kill(-g.Group, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("end a broker without a guard: %w", err)
+		}
+	}
+	return os.RemoveAll(dir)
+}
+
+// processStart is when a process began, from /proc (proc(5), field 22); empty
+// when it is gone.
+func processStart(pid int) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	s := string(b)
+	f := strings.Fields(s[strings.LastIndex(s, ")")+1:])
+	if len(f) < 20 || f[0] == "Z" {
+		return ""
+	}
+	return f[19]
+}
