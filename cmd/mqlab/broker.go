@@ -1,0 +1,131 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"mqlab/compose"
+)
+
+func (a *app) brokerCommand() *cobra.Command {
+	c := &cobra.Command{Use: "broker", Short: "keep a broker running between runs"}
+	var want string
+	up := &cobra.Command{Use: "up PRODUCT", Short: "start a broker and leave it running; runs adopt it", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := a.openerFor(args[0])
+			if err != nil {
+				return err
+			}
+			start := time.Now()
+			k, started, err := o.Up(cmd.Context(), args[0], want)
+			if cmd.Context().Err() != nil {
+				return codeError{exitInterrupted, err}
+			}
+			if err != nil {
+				return environment(err)
+			}
+			if !started {
+				fmt.Fprintf(a.out, "%s %s runs already: %s\n", k.Product, k.Provider, k.Shown()) //nolint:errcheck // a reader that is gone needs no more
+				return nil
+			}
+			fmt.Fprintf(a.out, "%s %s %s is up after %.1f s: %s\n", k.Product, k.Provider, k.Version, time.Since(start).Seconds(), k.Shown()) //nolint:errcheck // as above
+			return nil
+		}}
+	up.Flags().StringVar(&want, "broker", compose.Auto, "native or embedded; auto is native")
+	down := &cobra.Command{Use: "down PRODUCT", Short: "end a broker that was left running", Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := a.openerFor(args[0])
+			if err != nil {
+				return err
+			}
+			k, err := o.Down(cmd.Context(), args[0])
+			if err != nil {
+				return environment(err)
+			}
+			if k == nil {
+				fmt.Fprintf(a.out, "no %s is kept running\n", args[0]) //nolint:errcheck // as above
+				return nil
+			}
+			fmt.Fprintf(a.out, "%s %s is down\n", k.Product, k.Provider) //nolint:errcheck // as above
+			return nil
+		}}
+	status := &cobra.Command{Use: "status [PRODUCT]", Short: "show the brokers that are kept running", Args: cobra.MaximumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.brokerStatus(args) }}
+	logs := &cobra.Command{Use: "logs PRODUCT", Short: "print what a kept broker has written", Args: cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error { return a.brokerLogs(args[0]) }}
+	c.AddCommand(up, down, status, logs)
+	return c
+}
+
+func (a *app) openerFor(product string) (*compose.Opener, error) {
+	if _, err := registry().Driver(product); err != nil {
+		return nil, usage("%w", err)
+	}
+	return a.opener()
+}
+
+func (a *app) brokerStatus(names []string) error {
+	if len(names) == 0 {
+		names = registry().Names()
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	for _, name := range names {
+		o, err := a.openerFor(name)
+		if err != nil {
+			return err
+		}
+		k, err := o.Kept(name)
+		if err != nil {
+			return environment(err)
+		}
+		if k == nil {
+			fmt.Fprintf(w, "%s\tnot kept running\n", name) //nolint:errcheck // Flush says it
+			continue
+		}
+		fmt.Fprintf(w, "%s\t%s %s\tguard pid %d\tup %s\t%s\n", name, k.Provider, k.Version, k.PID, time.Since(k.Started).Round(time.Second), k.Shown()) //nolint:errcheck // as above
+	}
+	return w.Flush()
+}
+
+func (a *app) brokerLogs(product string) error {
+	o, err := a.openerFor(product)
+	if err != nil {
+		return err
+	}
+	k, err := o.Kept(product)
+	if err != nil {
+		return environment(err)
+	}
+	if k == nil {
+		return environment(fmt.Errorf("no %s is kept running (mqlab broker up %s)", product, product))
+	}
+	f, err := os.Open(k.Log())
+	if err != nil {
+		return environment(fmt.Errorf("read the broker's log: %w", err))
+	}
+	defer f.Close() //nolint:errcheck // it is only read
+	_, err = io.Copy(a.out, f)
+	return err
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	return &cobra.Command{Use: "doctor", Short: "show which brokers can run here, and what is missing", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		o, err := a.opener()
+		if err != nil {
+			return err
+		}
+		w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(w, "BROKER\tPROVIDER\tSTATE") //nolint:errcheck // Flush says it
+		for _, name := range o.Registry.Names() {
+			for _, row := range o.Diagnose(name) {
+				fmt.Fprintf(w, "%s\t%s\t%s\n", name, row.Provider, row.State) //nolint:errcheck // as above
+			}
+		}
+		return w.Flush()
+	}}
+}

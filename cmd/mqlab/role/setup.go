@@ -1,0 +1,51 @@
+package role
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"mqlab/labs"
+)
+
+// setup makes the destination, and the orders that a design needs to find.
+func (r *role) setup(ctx context.Context) error {
+	if err := r.driver.Prepare(ctx, r.o.Address, r.dest); err != nil {
+		return fmt.Errorf("prepare the destination: %w", err)
+	}
+	r.log.line("prepared", labs.Pair{Key: "destination", Value: r.dest.Name()})
+	stores := map[string]bool{}
+	for _, s := range r.lab.Scenario.Steps {
+		c := r.lab.Scenario.ConsumerOf(s)
+		if s.RoleName() == labs.RoleConsumer && labs.Designs()[c.Design].Seeded {
+			stores[c.Store] = true
+		}
+	}
+	for name := range stores {
+		if err := r.seed(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// seed writes an order that waits for its payment for each message.
+func (r *role) seed(ctx context.Context, store string) (err error) {
+	s, err := OpenStore(ctx, r.storePath(store), r.lab.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	for _, m := range r.lab.Scenario.Messages {
+		e := r.lab.Fixtures[m].Envelope
+		o, err := e.Payload.Order()
+		if errors.Is(err, labs.ErrInvalidOrder) {
+			continue // a poison message has no order to wait for
+		}
+		if err := s.Seed(ctx, o); err != nil {
+			return err
+		}
+		r.log.line("seeded", labs.Pair{Key: "aggregateId", Value: o.ID}, labs.Pair{Key: "table", Value: "orders"}, labs.Pair{Key: "state", Value: waitPay})
+	}
+	return nil
+}
