@@ -2,6 +2,7 @@ package compose
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,7 @@ type guardRecord struct {
 // broker and ends it, with everything in its process group, when mqlab's end of
 // the pipe closes, when SIGTERM comes, or when the broker itself ends. It works
 // whatever way mqlab ends in, SIGKILL included.
-func Guard(in io.Reader) error {
+func Guard(in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
 	line, err := r.ReadBytes('\n')
 	if err != nil {
@@ -68,6 +69,8 @@ func Guard(in io.Reader) error {
 		case <-gone:
 		case <-end:
 		case <-died:
+			// The folder goes, so the reader of this pipe gets the end of the log.
+			fmt.Fprint(out, tail(filepath.Join(spec.Dir, logFile))) //nolint:errcheck // a reader that is gone needs no reason
 		}
 	}
 	return errors.Join(err, group.end(), os.RemoveAll(spec.Dir))
@@ -144,7 +147,7 @@ type process struct {
 	guard  *exec.Cmd
 	pipe   io.Closer
 	died   chan struct{}
-	last   lastWords
+	last   bytes.Buffer // what the guard said at the end; complete when died is closed
 	once   sync.Once
 	err    error
 }
@@ -152,16 +155,18 @@ type process struct {
 // startGuarded starts a guard over commands. The caller waits for readiness.
 func (o *Opener) startGuarded(spec guardSpec) (*process, error) {
 	g := exec.Command(o.Program[0], append(append([]string(nil), o.Program[1:]...), "guard")...) //nolint:noctx // it ends with its pipe
-	g.Stderr = nil
 	g.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	pipe, err := g.StdinPipe()
 	if err != nil {
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
+	p := &process{dir: spec.Dir, log: filepath.Join(spec.Dir, logFile), guard: g, pipe: pipe, died: make(chan struct{})}
+	if !spec.Keep { // a kept guard outlives this process and its pipes
+		g.Stdout, g.Stderr = &p.last, &p.last
+	}
 	if err := g.Start(); err != nil {
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
-	p := &process{dir: spec.Dir, log: filepath.Join(spec.Dir, logFile), guard: g, pipe: pipe, died: make(chan struct{})}
 	go func() { // ends with the guard, which Release waits for
 		g.Wait() //nolint:errcheck // the broker's log says why
 		close(p.died)
@@ -183,7 +188,6 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 		if last = ready(ctx); last == nil {
 			return nil
 		}
-		p.last.read(p.log)
 		select {
 		case <-p.died:
 			return fmt.Errorf("the broker ended while it was starting; its last lines: %s", p.LastWords())
@@ -202,14 +206,19 @@ func (p *process) Died() <-chan struct{} { return p.died }
 
 // LastWords are the last lines of the broker's output.
 func (p *process) LastWords() string {
-	p.last.read(p.log)
-	return p.last.text
+	select {
+	case <-p.died:
+		if p.last.Len() > 0 {
+			return strings.TrimSpace(p.last.String())
+		}
+	default:
+	}
+	return tail(p.log)
 }
 
 // Release ends the broker and returns when nothing of it is left.
 func (p *process) Release() error {
 	p.once.Do(func() {
-		p.last.read(p.log)
 		err := p.pipe.Close()
 		<-p.died
 		if err != nil && !errors.Is(err, os.ErrClosed) {
@@ -219,21 +228,14 @@ func (p *process) Release() error {
 	return p.err
 }
 
-// lastWords keeps the end of a log that its guard removes with the folder.
-type lastWords struct {
-	mu   sync.Mutex
-	text string
-}
-
 const lastLines, lastBytes = 12, 4096
 
-func (l *lastWords) read(path string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
+// tail is the end of a log as one line.
+func tail(path string) string {
 	b, err := os.ReadFile(path)
 	if err != nil {
-		return
+		return ""
 	}
 	lines := strings.Split(strings.TrimSpace(string(b[max(0, len(b)-lastBytes):])), "\n")
-	l.text = strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
+	return strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
 }

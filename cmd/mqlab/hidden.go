@@ -44,7 +44,7 @@ func writeWhole(path, text string) error {
 
 func (a *app) guardCommand() *cobra.Command {
 	return &cobra.Command{Use: "guard", Hidden: true, Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error {
-		if err := compose.Guard(os.Stdin); err != nil {
+		if err := compose.Guard(os.Stdin, os.Stdout); err != nil {
 			return environment(err)
 		}
 		return nil

@@ -280,18 +280,20 @@ func (r *result) judge(ev *labs.Evidence) error {
 // print writes one result: a single run whole, of several those that held as
 // one line.
 func (a *app) print(r *result, jobs int) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var b bytes.Buffer
 	name := r.lab.ID
 	if r.round > 1 || jobs > 1 {
 		name += fmt.Sprintf(" #%d", r.round)
 	}
+	if r.err != nil {
+		a.say("mqlab: %s: %v", name, r.err)
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var b bytes.Buffer
 	switch {
 	case r.skip != "":
 		fmt.Fprintf(&b, "SKIP %s: %s\n", name, r.skip)
-	case r.report == nil || r.err != nil:
-		fmt.Fprintf(&b, "ERROR %s: %v\n", name, r.err)
 	case jobs > 1 && r.code == exitHeld:
 		fmt.Fprintf(&b, "HELD %s  broker: %s  %s  %s\n", name, r.origin, r.took.Round(time.Millisecond), filepath.ToSlash(r.dir))
 	default:

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# Tests everything: format, lint, vulnerabilities, go test with the race
+# detector, and every lab on the embedded and on the real broker. As root on a
+# bare Debian it installs what it needs; elsewhere it says what it leaves out.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/mqlab
+lint_version=v2.15.0
+rounds=${MQLAB_TEST_ROUNDS:-5}
+left_out=()
+work=$(mktemp -d)
+export MQLAB_STATE=$work/state
+unset MQLAB_BROKER
+
+say() { printf '\n== %s\n' "$*"; }
+finish() {
+  if [ -x "$work/mqlab" ]; then "$work/mqlab" broker down rabbitmq >/dev/null 2>&1 || true; fi
+  rm -rf "$work"
+}
+trap finish EXIT
+
+# install PACKAGE: without starting the service that comes with it.
+install() {
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then return 1; fi
+  local policy=/usr/sbin/policy-rc.d ours=
+  if [ ! -e $policy ]; then printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy && ours=yes; fi
+  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$1"; } >"$work/apt.log" 2>&1 || { tail -5 "$work/apt.log"; false; }
+  local ok=$?
+  if [ -n "$ours" ]; then rm -f $policy; fi
+  return $ok
+}
+
+say "rabbitmq-server"
+native=yes
+if [ ! -x /usr/lib/rabbitmq/bin/rabbitmq-server ] && [ -z "${RABBITMQ_HOME:-}" ] && ! command -v rabbitmq-server >/dev/null; then
+  install rabbitmq-server || native=
+fi
+if [ -n "$native" ]; then echo "installed"; else
+  left_out+=("everything on the real RabbitMQ: no rabbitmq-server is installed, and only root on Debian can install it here")
+fi
+
+say "gofmt and vet"
+unformatted=$(gofmt -l .)
+if [ -n "$unformatted" ]; then echo "gofmt would change: $unformatted" && exit 1; fi
+go vet ./...
+
+say "golangci-lint"
+lint=$cache/bin/golangci-lint-$lint_version
+if [ ! -x "$lint" ]; then
+  mkdir -p "$cache/bin"
+  if GOBIN=$work/bin go install "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$lint_version" >"$work/lint.log" 2>&1; then
+    mv "$work/bin/golangci-lint" "$lint"
+  else
+    tail -3 "$work/lint.log"
+    left_out+=("golangci-lint: it could not be built")
+  fi
+fi
+if [ -x "$lint" ]; then "$lint" run ./...; fi
+
+say "govulncheck"
+if GOBIN=$work/bin go install golang.org/x/vuln/cmd/govulncheck@v1.1.4 >"$work/vuln.log" 2>&1; then
+  if "$work/bin/govulncheck" ./... >"$work/vuln.log" 2>&1; then echo "nothing found"
+  elif grep -q 'Vulnerability #' "$work/vuln.log"; then cat "$work/vuln.log" && exit 1
+  else left_out+=("govulncheck: $(tail -1 "$work/vuln.log")"); fi
+else
+  left_out+=("govulncheck: it could not be built")
+fi
+
+say "build"
+go build -o "$work/mqlab" ./cmd/mqlab
+if [ -n "$native" ]; then
+  "$work/mqlab" broker up rabbitmq --broker native
+  MQLAB_TEST_BROKER_RABBITMQ=$(sed -n 's/.*"address":"\([^"]*\)".*/\1/p' "$MQLAB_STATE/kept/rabbitmq.json")
+  export MQLAB_TEST_BROKER_RABBITMQ
+fi
+
+say "every lab, embedded"
+"$work/mqlab" run 'rabbitmq/*' --broker embedded --repeat "$rounds" --runs "$work/runs"
+if [ -n "$native" ]; then
+  say "every lab, native"
+  "$work/mqlab" run 'rabbitmq/*' --broker native --repeat "$rounds" --runs "$work/runs"
+fi
+
+say "go test"
+go test -race ./... 2>&1 | tee "$work/test.log"
+
+say "left out"
+if [ ${#left_out[@]} = 0 ]; then echo "nothing"; else printf -- '- %s\n' "${left_out[@]}"; fi
+
+say "closing lines of go test"
+grep -E '^(ok|FAIL|---|\?|panic)' "$work/test.log"
