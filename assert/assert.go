@@ -131,13 +131,6 @@ func (e *Expected) key(fixture string) string {
 	return fixture
 }
 
-// step is the plan of a step; the zero Step when the scenario has none of that
-// name.
-func (e *Expected) step(name string) labs.Step {
-	s, _ := e.scenario.Step(name)
-	return s
-}
-
 // describe says what an assertion measures, for a reader of a failure.
 func (a Assertion) describe() string {
 	switch a.Measure {

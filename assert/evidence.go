@@ -27,7 +27,7 @@ type judge struct {
 func newJudge(run *labs.Run, e *Expected) *judge {
 	j := &judge{run: run, e: e, scenario: e.scenario, keyOf: map[string]string{}}
 	for l := range j.all() {
-		if id, key := l.Get("messageId"), l.Get("aggregateId"); id != "" && key != "" && !l.Has(Pairs{"status": "row"}) {
+		if id, key := l.Get("messageId"), l.Get("aggregateId"); id != "" && key != "" {
 			j.keyOf[id] = key
 		}
 	}

@@ -36,6 +36,8 @@ func spoilings() []spoiling {
 		{"fault not struck", record(func(r *labs.Record) { r.Faults[0].Struck, r.Faults[0].Seen = 0, 2 }),
 			"the halt of consumer-run1 at before-ack for order-1001 did not strike: 0 of 1, 2 matching arrivals were seen", true},
 		{"fault not recorded", record(func(r *labs.Record) { r.Faults = nil }), "the halt of consumer-run1 at before-ack for order-1001 is not in the record", true},
+		{"another fault recorded", record(func(r *labs.Record) { r.Faults[0].Message = "order-1002" }),
+			"the halt of consumer-run1 at before-ack for order-1001 is not in the record", true},
 		{"step still running", record(func(r *labs.Record) { step(r, "consumer-run2").Exit = nil }), "consumer-run2 was still running", true},
 		{"step never started", record(func(r *labs.Record) {
 			*step(r, "consumer-run2") = labs.StepRecord{Name: "consumer-run2", Role: "consumer"}
@@ -152,6 +154,11 @@ func TestAccountGuards(t *testing.T) {
 			step(r, "consumer-run2").Ended = step(r, "inspect-db").Started.Add(time.Millisecond)
 		}), lost, Inconclusive, "inspect-db read the store before consumer-run2 had ended"},
 		"nothing confirmed": {"ack-first", file("producer.out.txt", without("confirmed")), lost, Inconclusive, "no step got a message confirmed"},
+		"no snapshot":       {"ack-first", file("inspect-db.out.txt", without("snapshot")), lost, Inconclusive, "inspect-db was cut"},
+		"store never read": {"ack-first", record(func(r *labs.Record) {
+			r.Scenario.Text = strings.Replace(r.Scenario.Text, "{name: consumer-run2, role: consumer}",
+				"{name: consumer-run2, role: consumer, consumer: {store: other}}", 1)
+		}), lost, Inconclusive, "no inspect-db step has read the store of consumer-run2"},
 		"all lost": {"ack-first", file("inspect-db.out.txt", func(s string) string {
 			return strings.ReplaceAll(without("table=")(s), "business_rows=2", "business_rows=0")
 		}), "{account: keys, want: {lost: [order-1003, order-1002, order-1001]}}", Held, "lost order-1001,order-1002,order-1003"},
@@ -227,6 +234,31 @@ func TestForeignFolder(t *testing.T) {
 			r := Judge(run, claim(t, run, "receivedTotal: {count: {status: received}, in: [consumer-run1, consumer-run2], want: 4}"))
 			if r.Outcome() != c.want || !strings.Contains(reasons(r), c.says) {
 				t.Errorf("%s", textOf(t, r))
+			}
+		})
+	}
+}
+
+// A folder without a record that lists its rows has an account that nobody
+// asked for: a second row is seen, a missing one cannot be told from a queued one.
+func TestForeignAccount(t *testing.T) {
+	for name, want := range map[string]string{
+		"consumer-crash": "RESULT: all assertions passed\n",
+		"no-dedupe":      "FAIL account: expected=even actual=doubled order-1001\n",
+		"ack-first":      "INCONCLUSIVE account: order-1001 has no row, and nobody knows whether it is still queued: there is no run.json\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := copyRun(t, name)
+			run := loadRun(t, dir)
+			e := claim(t, run, "received: {count: {status: received}, in: [consumer-run1], want: 1}")
+			remove(t, dir, labs.RecordFile)
+			if got := textOf(t, Judge(loadRun(t, dir), e)); !strings.Contains(got, want) {
+				t.Errorf("got\n%s", got)
+			}
+			// A consumer that wrote after the look: the rows say nothing.
+			rewrite(t, dir, "consumer-run2.out.txt", func(s string) string { return s + "[consumer] timestamp=2027-01-01T00:00:00Z status=done\n" })
+			if got, want := textOf(t, Judge(loadRun(t, dir), e)), "PASS received: 1\nRESULT: all assertions passed\n"; got != want {
+				t.Errorf("got\n%s", got)
 			}
 		})
 	}

@@ -112,6 +112,47 @@ func TestMeasures(t *testing.T) {
 	}
 }
 
+// The lines of `from` are those about messages that the broker has.
+func TestFrom(t *testing.T) {
+	dir := copyRun(t, "consumer-crash")
+	rewrite(t, dir, "producer.out.txt", without("order-1003"))
+	const text = "{count: {status: received}, in: [consumer-run2], from: producer, want: 2}"
+	check(t, loadRun(t, dir), verdict{dir, text, Held, "2"})
+	rewrite(t, dir, "producer.out.txt", without("confirmed"))
+	check(t, loadRun(t, dir), verdict{dir, text, Inconclusive, "producer got no message confirmed"})
+}
+
+// Of several answers the first at a checkpoint counts and the last at the end,
+// each about the destination that was asked for.
+func TestSeveralStates(t *testing.T) {
+	dir := copyRun(t, "consumer-crash")
+	edit(t, dir, func(r *labs.Record) {
+		for _, s := range r.States {
+			again, other, state := s, s, *s.State
+			n := int64(77)
+			state.Figures = map[string]*int64{"depth": &n}
+			again.State, other.State, other.Of = &state, &state, "orders.other"
+			if s.At == labs.AtEnd {
+				r.States = append(r.States, other)
+			} else {
+				r.States = append(r.States, again)
+			}
+		}
+	})
+	run := loadRun(t, dir)
+	check(t, run, verdict{dir, "{state: depth, at: {step: consumer-run1, checkpoint: before-ack}, want: 3}", Held, "3"})
+	check(t, run, verdict{dir, "{state: depth, at: end, want: 0}", Held, "0"})
+}
+
+// The account that was asked for takes the place of the one that was not.
+func TestAccountAskedFor(t *testing.T) {
+	run := loadRun(t, "testdata/no-dedupe")
+	got := textOf(t, Judge(run, claim(t, run, "account: {account: keys, want: {doubled: [order-1001]}}")))
+	if want := "PASS account: doubled order-1001\nRESULT: all assertions passed\n"; got != want {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 // check judges one assertion and compares outcome, value and what the text says.
 func check(t *testing.T, run *labs.Run, c verdict) {
 	t.Helper()
