@@ -20,6 +20,7 @@ type Client struct {
 	finish   chan struct{}
 	finished sync.Once
 	closing  chan struct{}
+	closed   sync.Once
 	done     chan struct{} // the reader has ended
 
 	mu    sync.Mutex
@@ -41,7 +42,7 @@ func Dial(ctx context.Context, step string, lost func(error)) (*Client, error) {
 	}
 	hostPort, ok := strings.CutPrefix(addr, "tcp:")
 	if !ok {
-		return nil, fmt.Errorf("connect to the gate: %s=%q does not begin with tcp:", EnvAddress, addr)
+		return nil, fmt.Errorf("connect to the gate: %s=%q is no tcp: address", EnvAddress, addr)
 	}
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", hostPort)
@@ -52,7 +53,12 @@ func Dial(ctx context.Context, step string, lost func(error)) (*Client, error) {
 		done: make(chan struct{}), waits: map[int]chan Decision{}}
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, maxLine)
-	if err := c.hello(step, key, lines); err != nil {
+	stop := context.AfterFunc(ctx, func() { conn.Close() }) //nolint:errcheck // cutting it ends the greeting
+	err = c.hello(step, key, lines)
+	if !stop() {
+		err = fmt.Errorf("greet the gate: %w", ctx.Err())
+	}
+	if err != nil {
 		conn.Close() //nolint:errcheck // the error before it says more
 		return nil, err
 	}
@@ -125,6 +131,9 @@ func (c *Client) Next(cp Checkpoint, message, key string) Arrival {
 // Wait sends the arrival and stands still until it is decided. There is no
 // deadline: the connection is the lifeline.
 func (c *Client) Wait(ctx context.Context, a Arrival) (Decision, error) {
+	if c.conn == nil { // an open gate
+		return Pass, nil
+	}
 	ch := make(chan Decision, 1)
 	c.mu.Lock()
 	c.waits[a.N] = ch
@@ -148,13 +157,11 @@ func (c *Client) Close() error {
 	if c.conn == nil {
 		return nil
 	}
-	select {
-	case <-c.closing:
-		return nil
-	default:
+	var err error
+	c.closed.Do(func() {
 		close(c.closing)
-	}
-	err := c.conn.Close()
+		err = c.conn.Close()
+	})
 	<-c.done
 	return err
 }

@@ -47,12 +47,10 @@ func (c *checker) fail(path, format string, a ...any) {
 }
 
 // oneOf refuses a word that is not in the list; an empty one is fine.
-func (c *checker) oneOf(path, what, word string, known []string) bool {
-	if word == "" || slices.Contains(known, word) {
-		return true
+func (c *checker) oneOf(path, what, word string, known []string) {
+	if word != "" && !slices.Contains(known, word) {
+		c.fail(path, "no %s is named %q%s", what, word, Nearest(word, known))
 	}
-	c.fail(path, "no %s is named %q%s", what, word, Nearest(word, known))
-	return false
 }
 
 func (c *checker) scenario() {

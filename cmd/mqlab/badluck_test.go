@@ -103,7 +103,7 @@ func queues(t *testing.T, admin string) []string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer res.Body.Close()
+	defer res.Body.Close() //nolint:errcheck // it is decoded below, which says what is wrong
 	var qs []struct{ Name string }
 	if err := json.NewDecoder(res.Body).Decode(&qs); err != nil {
 		t.Fatal(err)
@@ -115,11 +115,12 @@ func queues(t *testing.T, admin string) []string {
 	return names
 }
 
-// lab writes a lab of the test's own into mine/.
-func (m *mqlab) lab(name, scenario, expected string) {
+// slow writes a lab of the test's own into mine/: one that can be caught in
+// the middle.
+func (m *mqlab) slow() {
 	m.t.Helper()
-	for dir, text := range map[string]string{"labs": scenario, "expected": expected} {
-		path := filepath.Join(m.dir, "mine", dir, "rabbitmq", name+".yaml")
+	for dir, text := range map[string]string{"labs": frozen, "expected": frozenExpected} {
+		path := filepath.Join(m.dir, "mine", dir, "rabbitmq", "slow.yaml")
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			m.t.Fatal(err)
 		}
@@ -153,7 +154,7 @@ orders:    {last: business_rows, in: [inspect-db], want: 3}
 func TestFrozenConsumer(t *testing.T) {
 	t.Parallel()
 	m := newMqlab(t)
-	m.lab("slow", frozen, frozenExpected)
+	m.slow()
 	m.must(0, "run", "rabbitmq/slow", "--labs", "mine", "--broker", "embedded")
 }
 
@@ -164,7 +165,7 @@ func TestKillAtEveryStep(t *testing.T) {
 	m := newMqlab(t)
 	admin := m.up()
 	kept := len(m.ours())
-	m.lab("slow", frozen, frozenExpected)
+	m.slow()
 	for _, step := range []string{"setup", "producer", "consumer-1", "frozen", "consumer-2", "inspect-db"} {
 		c, out := m.start("run", "rabbitmq/slow", "--labs", "mine")
 		eventually(t, step+" begins", func() bool {
@@ -208,7 +209,7 @@ func (m *mqlab) stopped() bool {
 func TestInterrupt(t *testing.T) {
 	t.Parallel()
 	m := newMqlab(t)
-	m.lab("slow", frozen, frozenExpected)
+	m.slow()
 	c, out := m.start("run", "rabbitmq/slow", "--labs", "mine", "--broker", "embedded")
 	eventually(t, "a consumer is frozen", m.stopped)
 	if err := c.Process.Signal(syscall.SIGINT); err != nil {
@@ -236,7 +237,7 @@ func TestInterrupt(t *testing.T) {
 func TestKilledWithItsBroker(t *testing.T) {
 	t.Parallel()
 	m := newMqlab(t)
-	m.lab("slow", frozen, frozenExpected)
+	m.slow()
 	c, _ := m.start("run", "rabbitmq/slow", "--labs", "mine", "--broker", "embedded")
 	eventually(t, "a consumer is frozen", m.stopped)
 	if err := c.Process.Kill(); err != nil {
@@ -255,7 +256,7 @@ func TestKilledWithItsBroker(t *testing.T) {
 func TestBrokerDies(t *testing.T) {
 	t.Parallel()
 	m := newMqlab(t)
-	m.lab("slow", frozen, frozenExpected)
+	m.slow()
 	c, out := m.start("run", "rabbitmq/slow", "--labs", "mine", "--broker", "embedded")
 	eventually(t, "a consumer is frozen", m.stopped)
 	for pid, cmd := range m.ours() {
@@ -293,7 +294,9 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	nobody := ln.Addr().String()
-	ln.Close()
+	if err := ln.Close(); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		name, url, want string
 		code            int

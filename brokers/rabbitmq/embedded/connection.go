@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -342,6 +343,9 @@ func snippet(payload []byte) string {
 	if len(payload) > 16 {
 		what, payload = "first 16", payload[:16]
 	}
-	octets := strings.Trim(strings.ReplaceAll(fmt.Sprint(payload), " ", ","), "[]")
-	return fmt.Sprintf("%s octets = <<%s>>", what, octets)
+	var octets []string
+	for _, b := range payload {
+		octets = append(octets, strconv.Itoa(int(b)))
+	}
+	return fmt.Sprintf("%s octets = <<%s>>", what, strings.Join(octets, ","))
 }

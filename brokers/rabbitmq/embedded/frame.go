@@ -36,9 +36,6 @@ func newFrameReader(r io.Reader) *frameReader {
 	return &frameReader{r: bufio.NewReaderSize(r, frameMaxSize+2*frameOverhead), max: frameMinSize}
 }
 
-// idle says that no complete or partial frame is waiting in the buffer.
-func (fr *frameReader) idle() bool { return fr.r.Buffered() <= fr.held }
-
 // next reads a frame. An *amqpError means that the stream cannot be followed any more.
 func (fr *frameReader) next() (frame, error) {
 	_, _ = fr.r.Discard(fr.held) // it is in the buffer, so it can be discarded

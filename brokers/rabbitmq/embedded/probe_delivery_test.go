@@ -87,7 +87,7 @@ func redelivery(p *probe) {
 	ds := p.consume(ch, "cut", "c1")
 	p.must(p.next(ds).Ack(false))
 	p.next(ds)
-	p.must(raw.Conn.Close())
+	p.must(raw.Close())
 	p.counts("cut", "cut", 2, 0)
 	done()
 	c, ch := p.client()
@@ -189,7 +189,7 @@ func recovers(p *probe) {
 	ds := p.consume(ch, "a", "c1")
 	p.next(ds)
 	p.next(ds)
-	p.must(ch.Recover(true))
+	p.must(ch.Recover(true)) //nolint:staticcheck // deprecated for users; the server still has to answer it
 	p.next(ds)
 	p.must(p.next(ds).Ack(true))
 	p.counts("settled", "a", 0, 1)
@@ -368,7 +368,7 @@ func silent(p *probe) {
 	p.counts("held", "frozen", 0, 1)
 	close(raw.frozen)
 	p.counts("silent for more than two intervals of a second", "frozen", 1, 0)
-	_ = raw.Conn.Close()
+	_ = raw.Close()
 	done()
 	p.get("frozen", true)
 }

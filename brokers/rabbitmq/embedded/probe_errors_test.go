@@ -254,7 +254,7 @@ func connectionErrors(p *probe) {
 		{"immediate", func(ch *amqp.Channel) error {
 			return ch.Publish("", name("a"), false, true, amqp.Publishing{})
 		}},
-		{"recover without requeue", func(ch *amqp.Channel) error { return ch.Recover(false) }},
+		{"recover without requeue", func(ch *amqp.Channel) error { return ch.Recover(false) }}, //nolint:staticcheck // deprecated for users; the server still has to answer it
 		{"flow off", func(ch *amqp.Channel) error { return ch.Flow(false) }},
 	} {
 		c, ch := p.client()

@@ -18,7 +18,7 @@ import (
 )
 
 // realBroker names a RabbitMQ on which the probe is to be run as well.
-const realBroker = "MQLAB_TEST_AMQP_URL"
+const realBroker = "MQLAB_TEST_BROKER_RABBITMQ"
 
 const golden = "testdata/probe.txt"
 

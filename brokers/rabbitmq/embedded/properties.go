@@ -112,7 +112,7 @@ func (p properties) rewrite(headers table, dropExpiration bool) properties {
 			putHeaders()
 		}
 		d.skip(propKinds[i])
-		if i != propHeaders && !(i == propExpiration && dropExpiration) {
+		if i != propHeaders && (i != propExpiration || !dropExpiration) {
 			put(i, rest[:len(rest)-len(d.b)])
 		}
 	})

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 )
@@ -113,9 +114,9 @@ func (d *decoder) arrayAt(depth int) array {
 // inherit takes over the failure inside a table: it is the table that is bad,
 // whatever was missing in it.
 func (d *decoder) inherit(sub *decoder) {
-	switch sub.err {
-	case nil:
-	case errDepth:
+	switch {
+	case sub.err == nil:
+	case errors.Is(sub.err, errDepth):
 		d.fail(errDepth)
 	default:
 		d.fail(errTable)

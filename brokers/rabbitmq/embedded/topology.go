@@ -54,7 +54,7 @@ func (b *broker) declareExchange(want *exchange, args table) error {
 	switch want.kind {
 	case "direct", "fanout", "topic", "headers":
 	default:
-		return failure(codeCommandInvalid, "unknown exchange type '%s'", want.kind)
+		return failure(codeCommandInvalid, "invalid exchange type '%s'", want.kind)
 	}
 	if err := checkNotDefault(want.name); err != nil {
 		return err

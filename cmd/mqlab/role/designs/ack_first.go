@@ -11,6 +11,5 @@ func (AckFirst) Handle(ctx context.Context, w *Work) error {
 	if err := w.Ack(ctx); err != nil {
 		return err
 	}
-	_, err := w.claimAndInsert(ctx)
-	return err
+	return w.claimAndInsert(ctx)
 }

@@ -34,7 +34,7 @@ func (p *AsyncPool) Handle(ctx context.Context, w *Work) error {
 	}
 	p.work.Go(func() {
 		defer func() { <-p.room }()
-		if _, err := w.claimAndInsert(ctx); err != nil {
+		if err := w.claimAndInsert(ctx); err != nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			p.errs = append(p.errs, err)

@@ -112,10 +112,10 @@ func (w *Work) insert(ctx context.Context) error {
 	return w.Reach(ctx, gate.AfterCommit)
 }
 
-// claimAndInsert writes marker and business row in one transaction; done is
-// false when the marker was there before.
-func (w *Work) claimAndInsert(ctx context.Context) (done bool, err error) {
-	err = w.Store.InTx(ctx, func(tx Tx) error {
+// claimAndInsert writes marker and business row in one transaction; a marker
+// that was there before is a duplicate, and nothing more is done.
+func (w *Work) claimAndInsert(ctx context.Context) error {
+	err := w.Store.InTx(ctx, func(tx Tx) error {
 		if err := tx.Claim(ctx, w.Key); err != nil {
 			return err
 		}
@@ -130,12 +130,12 @@ func (w *Work) claimAndInsert(ctx context.Context) (done bool, err error) {
 	switch {
 	case errors.Is(err, ErrDuplicate):
 		w.Log("duplicate_skipped")
-		return false, nil
+		return nil
 	case err != nil:
-		return false, err
+		return err
 	}
 	w.Log("business_committed")
-	return true, w.Reach(ctx, gate.AfterCommit)
+	return w.Reach(ctx, gate.AfterCommit)
 }
 
 // sequential is the Drain of every design that does its work in Handle.

@@ -10,7 +10,7 @@ type TransactionalDedupe struct{ sequential }
 
 // Handle claims and writes in one transaction, then acknowledges.
 func (TransactionalDedupe) Handle(ctx context.Context, w *Work) error {
-	if _, err := w.claimAndInsert(ctx); err != nil {
+	if err := w.claimAndInsert(ctx); err != nil {
 		return err
 	}
 	return w.Ack(ctx)
