@@ -45,8 +45,8 @@ type Opener struct {
 type provider interface {
 	// missing says why the provider cannot start this product here, or nil.
 	missing(product string) error
-	// start brings a broker up; keep leaves it running after mqlab.
-	start(ctx context.Context, o *Opener, d brokers.Driver, keep bool) (*process, error)
+	// start brings a broker up that ends with mqlab.
+	start(ctx context.Context, o *Opener, d brokers.Driver) (*process, error)
 }
 
 func providers() []string { return []string{Native, Embedded} }
@@ -142,7 +142,8 @@ func (o *Opener) Open(ctx context.Context, product string, choices []Choice) (br
 	if err := p.missing(product); err != nil {
 		return nil, err
 	}
-	return p.start(ctx, o, d, false)
+	o.note(fmt.Sprintf("broker: %s for %s", want, product))
+	return p.start(ctx, o, d)
 }
 
 // auto takes the first provider that is ready and says why not the others.
@@ -165,7 +166,7 @@ func (o *Opener) auto(ctx context.Context, d brokers.Driver) (brokers.Control, e
 			note += "; " + strings.Join(why, "; ")
 		}
 		o.note(note)
-		return p.start(ctx, o, d, false)
+		return p.start(ctx, o, d)
 	}
 	return nil, fmt.Errorf("no broker for %s: %s", d.Name(), strings.Join(why, "; "))
 }

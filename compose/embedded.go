@@ -19,14 +19,14 @@ func (embedded) missing(string) error { return nil }
 // embeddedTimeout bounds the start of a stand-in, which takes milliseconds.
 const embeddedTimeout = 10 * time.Second
 
-func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver, keep bool) (*process, error) {
+func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver) (*process, error) {
 	dir, err := o.brokerDir(d.Name())
 	if err != nil {
 		return nil, err
 	}
 	announce := filepath.Join(dir, "address")
 	argv := append(append([]string(nil), o.Program...), "embedded", d.Name(), "--announce", announce)
-	p, err := o.startGuarded(guardSpec{Dir: dir, Commands: [][]string{argv}, Env: os.Environ(), Keep: keep})
+	p, err := o.startGuarded(guardSpec{Dir: dir, Commands: [][]string{argv}, Env: os.Environ()})
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver, keep boo
 	if err != nil {
 		return nil, failedStart(p, fmt.Errorf("start the embedded %s: %w", d.Name(), err))
 	}
-	p.origin.o = brokers.Origin{Product: d.Name(), Provider: Embedded, Version: o.Version, Address: at,
+	p.origin = brokers.Origin{Product: d.Name(), Provider: Embedded, Version: o.Version, Address: at,
 		Lacks: []brokers.Capability{brokers.Durable, brokers.Quorum}}
 	return p, nil
 }

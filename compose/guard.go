@@ -16,6 +16,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"mqlab/brokers"
 )
 
 // guardSpec is the guard's first line of standard input.
@@ -23,8 +25,11 @@ type guardSpec struct {
 	Dir      string     `json:"dir"`      // the broker's folder, removed at the end
 	Commands [][]string `json:"commands"` // started in order in one process group; the last one is the broker
 	Env      []string   `json:"env"`
-	Keep     bool       `json:"keep"` // the end of standard input ends nothing
 }
+
+// keepWord, as a line of its own after the first, makes the guard keep its
+// broker when standard input ends.
+const keepWord = "keep\n"
 
 // guardFile, in the broker's folder, says who guards it; logFile is its output.
 const (
@@ -43,7 +48,8 @@ type guardRecord struct {
 
 // Guard is the hidden command between mqlab and a broker process: it starts the
 // broker and ends it, with everything in its process group, when mqlab's end of
-// the pipe closes, when SIGTERM comes, or when the broker itself ends. It works
+// the pipe closes before it was told to keep the broker, when SIGTERM comes, or
+// when the broker itself ends. It works
 // whatever way mqlab ends in, SIGKILL included.
 func Guard(in io.Reader, out io.Writer) error {
 	r := bufio.NewReader(in)
@@ -60,9 +66,11 @@ func Guard(in io.Reader, out io.Writer) error {
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)
 	gone := make(chan struct{})
-	if !spec.Keep {
-		go func() { io.Copy(io.Discard, r); close(gone) }() //nolint:errcheck // ends with the pipe; any end is the end
-	}
+	go func() { // ends with the pipe
+		if word, err := r.ReadString('\n'); err != nil || word != keepWord {
+			close(gone)
+		}
+	}()
 	group, died, err := spec.start()
 	if err == nil {
 		select {
@@ -141,11 +149,11 @@ func (g *processGroup) end() error {
 
 // process is a broker that runs under a guard.
 type process struct {
-	origin originHolder
+	origin brokers.Origin
 	dir    string
 	log    string // the path of the broker's output
 	guard  *exec.Cmd
-	pipe   io.Closer
+	pipe   io.WriteCloser
 	died   chan struct{}
 	last   bytes.Buffer // what the guard said at the end; complete when died is closed
 	once   sync.Once
@@ -161,9 +169,7 @@ func (o *Opener) startGuarded(spec guardSpec) (*process, error) {
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
 	p := &process{dir: spec.Dir, log: filepath.Join(spec.Dir, logFile), guard: g, pipe: pipe, died: make(chan struct{})}
-	if !spec.Keep { // a kept guard outlives this process and its pipes
-		g.Stdout, g.Stderr = &p.last, &p.last
-	}
+	g.Stdout, g.Stderr = &p.last, &p.last
 	if err := g.Start(); err != nil {
 		return nil, fmt.Errorf("start the guard: %w", err)
 	}
@@ -199,7 +205,7 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 }
 
 // Origin says where the broker came from.
-func (p *process) Origin() brokersOrigin { return p.origin.o }
+func (p *process) Origin() brokers.Origin { return p.origin }
 
 // Died is closed when the broker or its guard has ended.
 func (p *process) Died() <-chan struct{} { return p.died }
@@ -214,6 +220,15 @@ func (p *process) LastWords() string {
 	default:
 	}
 	return tail(p.log)
+}
+
+// keep lets the broker go on when this process ends.
+func (p *process) keep() error {
+	_, err := io.WriteString(p.pipe, keepWord)
+	if err = errors.Join(err, p.pipe.Close()); err != nil {
+		return fmt.Errorf("keep the broker: %w", err)
+	}
+	return nil
 }
 
 // Release ends the broker and returns when nothing of it is left.

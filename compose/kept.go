@@ -107,16 +107,17 @@ func (o *Opener) Up(ctx context.Context, product, want string) (k *Kept, started
 	if err := p.missing(product); err != nil {
 		return nil, false, fmt.Errorf("start a %s %s: %w", want, product, err)
 	}
-	run, err := p.start(ctx, o, d, true)
+	run, err := p.start(ctx, o, d)
 	if err != nil {
 		return nil, false, err
 	}
-	k = &Kept{Product: product, Provider: want, Version: run.origin.o.Version, Address: run.origin.o.Address.Secret(), Dir: run.dir,
+	k = &Kept{Product: product, Provider: want, Version: run.origin.Version, Address: run.origin.Address.Secret(), Dir: run.dir,
 		Started: time.Now().UTC(), PID: run.guard.Process.Pid, Start: processStart(run.guard.Process.Pid)}
 	if err := o.saveKept(k); err != nil {
-		return nil, false, errors.Join(err, run.guard.Process.Signal(syscall.SIGTERM), run.Release())
+		return nil, false, errors.Join(err, run.Release())
 	}
-	return k, true, nil
+	// Killed before this line, the guard ends its broker and the record is stale.
+	return k, true, run.keep()
 }
 
 // saveKept writes the record with an exclusive create: of two that start at

@@ -70,11 +70,11 @@ func epmd() (string, error) {
 	return path, nil
 }
 
-func (native) start(ctx context.Context, o *Opener, d brokers.Driver, keep bool) (*process, error) {
+func (native) start(ctx context.Context, o *Opener, d brokers.Driver) (*process, error) {
 	var err error
 	for range nativeTries {
 		var p *process
-		if p, err = startRabbitMQ(ctx, o, d, keep); err == nil {
+		if p, err = startRabbitMQ(ctx, o, d); err == nil {
 			return p, nil
 		}
 		if !strings.Contains(err.Error(), "eaddrinuse") {
@@ -87,7 +87,7 @@ func (native) start(ctx context.Context, o *Opener, d brokers.Driver, keep bool)
 // rabbitmqPorts are one node's own: messages, management, distribution, epmd.
 type rabbitmqPorts struct{ amqp, admin, dist, epmd int }
 
-func startRabbitMQ(ctx context.Context, o *Opener, d brokers.Driver, keep bool) (*process, error) {
+func startRabbitMQ(ctx context.Context, o *Opener, d brokers.Driver) (*process, error) {
 	ports, err := freePorts(4)
 	if err != nil {
 		return nil, err
@@ -100,7 +100,6 @@ func startRabbitMQ(ctx context.Context, o *Opener, d brokers.Driver, keep bool) 
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	spec.Keep = keep
 	p, err := o.startGuarded(spec)
 	if err != nil {
 		return nil, err
@@ -118,7 +117,7 @@ func startRabbitMQ(ctx context.Context, o *Opener, d brokers.Driver, keep bool) 
 	if err != nil {
 		return nil, failedStart(p, fmt.Errorf("start the native rabbitmq: %w", err))
 	}
-	p.origin.o = brokers.Origin{Product: d.Name(), Provider: Native, Version: version, Address: at}
+	p.origin = brokers.Origin{Product: d.Name(), Provider: Native, Version: version, Address: at}
 	return p, nil
 }
 

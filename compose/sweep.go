@@ -10,14 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"time"
-
-	"mqlab/brokers"
-)
-
-// brokersOrigin and originHolder keep the embedded field of process short.
-type (
-	brokersOrigin = brokers.Origin
-	originHolder  struct{ o brokers.Origin }
 )
 
 // brokerDir makes a folder for one broker's data.
@@ -34,13 +26,7 @@ func (o *Opener) brokerDir(product string) (string, error) {
 }
 
 // failedStart ends what was started and keeps the reason.
-func failedStart(p *process, err error) error {
-	// A guard that keeps its broker does not mind the pipe's end.
-	if kill := p.guard.Process.Signal(syscall.SIGTERM); kill != nil && !errors.Is(kill, os.ErrProcessDone) {
-		err = errors.Join(err, kill)
-	}
-	return errors.Join(err, p.Release())
-}
+func failedStart(p *process, err error) error { return errors.Join(err, p.Release()) }
 
 // unguarded is the age from which a folder without a guard counts as left
 // behind; a guard writes its record within milliseconds.
