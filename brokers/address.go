@@ -7,8 +7,10 @@ import (
 )
 
 // Address is a broker's URL with everything needed to use it, a password
-// included. It prints itself without the password.
-type Address struct{ u *url.URL }
+// included. It prints itself without the password. The second pointer is part
+// of that: fmt does not ask a struct's private fields to print themselves, and
+// follows one pointer by itself where a verb does not fit.
+type Address struct{ u **url.URL }
 
 // ParseAddress reads a broker URL such as
 // amqp://user:password@host:5672/vhost?management=http://host:15672.
@@ -21,7 +23,13 @@ func ParseAddress(s string) (Address, error) {
 	if u.Scheme == "" || u.Host == "" {
 		return Address{}, fmt.Errorf("parse broker URL: want scheme://host:port, as in amqp://guest:guest@127.0.0.1:5672")
 	}
-	return Address{u}, nil
+	// An unescaped /, ? or # in a password ends the host too early, and the rest
+	// of the password would be printed as a port, a path or a fragment.
+	key, _, _ := strings.Cut(u.RawQuery, "=")
+	if u.Fragment != "" || strings.Contains(u.EscapedPath()+key, "@") {
+		return Address{}, fmt.Errorf("parse broker URL: a password has to be percent-encoded: %%2F for /, %%3F for ?, %%23 for #, %%40 for @")
+	}
+	return Address{&u}, nil
 }
 
 // IsZero reports whether there is no address.
@@ -32,12 +40,16 @@ func (a Address) Scheme() string {
 	if a.u == nil {
 		return ""
 	}
-	return a.u.Scheme
+	return (*a.u).Scheme
 }
 
-// URL returns a copy of the whole URL, the password included.
+// URL returns a copy of the whole URL, the password included; that of no
+// address is empty.
 func (a Address) URL() *url.URL {
-	c := *a.u
+	if a.u == nil {
+		return &url.URL{}
+	}
+	c := **a.u
 	return &c
 }
 
@@ -47,7 +59,7 @@ func (a Address) Secret() string {
 	if a.u == nil {
 		return ""
 	}
-	return a.u.String()
+	return (*a.u).String()
 }
 
 // String is the address without its password and without its query, whose
@@ -56,7 +68,7 @@ func (a Address) String() string {
 	if a.u == nil {
 		return "(no address)"
 	}
-	c := *a.u
+	c := **a.u
 	c.RawQuery = ""
 	if c.User != nil {
 		c.User = url.User(c.User.Username())

@@ -151,12 +151,11 @@ func (s *Server) greet(c net.Conn, lines *bufio.Scanner) *Guest {
 		return nil
 	}
 	g.mu.Lock()
-	g.conn = c
-	err := send(c, wire{Welcome: &welcome{Stop: g.Stop}})
-	g.mu.Unlock()
-	if err != nil {
+	defer g.mu.Unlock()
+	if send(c, wire{Welcome: &welcome{Stop: g.Stop}}) != nil {
 		return nil
 	}
+	g.conn = c
 	return g
 }
 

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,13 +29,14 @@ func (Driver) OpenConsumer(ctx context.Context, at brokers.Address, d brokers.De
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{s: s, queue: d.OnWire(d.Queue), name: o.Consumer}
+	// Without a name the client would invent one, and Cancel would not know it.
+	c := &consumer{s: s, queue: d.OnWire(d.Queue), name: cmp.Or(o.Consumer, "mqlab")}
 	err = s.call(ctx, func() error {
 		if err := s.ch.Qos(max(1, o.Prefetch), 0, false); err != nil {
 			return err
 		}
 		var err error
-		c.deliveries, err = s.ch.Consume(c.queue, o.Consumer, false, false, false, false, nil)
+		c.deliveries, err = s.ch.Consume(c.queue, c.name, false, false, false, false, nil)
 		return err
 	})
 	if err != nil {
@@ -43,8 +45,16 @@ func (Driver) OpenConsumer(ctx context.Context, at brokers.Address, d brokers.De
 	return c, nil
 }
 
-// Receive waits for the next delivery.
+// Receive waits for the next delivery. What the client had buffered before a
+// Cancel stays there: nobody has seen it, and the end of the channel gives it
+// back.
 func (c *consumer) Receive(ctx context.Context) (brokers.Delivery, error) {
+	c.mu.Lock()
+	cancelled := c.cancelled
+	c.mu.Unlock()
+	if cancelled {
+		return nil, fmt.Errorf("receive: %w", brokers.ErrClosed)
+	}
 	select {
 	case d, ok := <-c.deliveries:
 		if !ok {

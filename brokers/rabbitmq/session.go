@@ -42,6 +42,7 @@ func open(ctx context.Context, at brokers.Address, o options) (*session, error) 
 		vhost = "/"
 	}
 	u.Path, u.RawPath, u.RawQuery = "", "", ""
+	stop := func() bool { return true }
 	conn, err := amqp.DialConfig(u.String(), amqp.Config{
 		Vhost: vhost, Heartbeat: o.heartbeat, Locale: "en_US",
 		Properties: amqp.Table{"connection_name": o.name, "product": "mqlab"},
@@ -52,9 +53,16 @@ func open(ctx context.Context, at brokers.Address, o options) (*session, error) 
 				return nil, err
 			}
 			s.raw = c
+			stop = context.AfterFunc(ctx, func() { c.Close() })       //nolint:errcheck // cutting it ends the handshake
 			return c, c.SetDeadline(time.Now().Add(handshakeTimeout)) // the client lifts it
 		},
 	})
+	if !stop() {
+		if err == nil {
+			conn.CloseDeadline(time.Now()) //nolint:errcheck // its socket is cut already
+		}
+		err = errors.Join(ctx.Err(), err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("connect to %s: %w", at, translate(err))
 	}
@@ -95,18 +103,20 @@ func (s *session) barrier(ctx context.Context, queue string) error {
 	})
 }
 
-// close ends the connection politely if the broker takes part, else at once.
+// close ends the connection politely if the broker takes part, else at once. A
+// connection that is lost already is closed, whether or not the client has
+// noticed yet.
 func (s *session) close(ctx context.Context) error {
 	deadline := time.Now().Add(closeTimeout)
 	if d, ok := ctx.Deadline(); ok && d.Before(deadline) {
 		deadline = d
 	}
-	err := s.conn.CloseDeadline(deadline)
+	err := translate(s.conn.CloseDeadline(deadline))
 	s.raw.Close() //nolint:errcheck // it is closed already after a polite end
-	if err == nil || errors.Is(err, amqp.ErrClosed) {
+	if err == nil || errors.Is(err, brokers.ErrConnectionLost) {
 		return nil
 	}
-	return fmt.Errorf("close the connection: %w", translate(err))
+	return fmt.Errorf("close the connection: %w", err)
 }
 
 // translate wraps what the client says in the contract's errors. The codes are
