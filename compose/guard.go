@@ -124,7 +124,7 @@ func (s guardSpec) start() (*processGroup, <-chan struct{}, error) {
 }
 
 func (s guardSpec) record(group int) error {
-	b, err := json.Marshal(guardRecord{PID: os.Getpid(), Start: processStart(os.Getpid()), Group: group, GroupStart: processStart(group)})
+	b, err := json.Marshal(guardRecord{PID: os.Getpid(), Start: brokers.ProcessStart(os.Getpid()), Group: group, GroupStart: brokers.ProcessStart(group)})
 	if err != nil {
 		return fmt.Errorf("guard: %w", err)
 	}

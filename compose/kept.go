@@ -27,7 +27,7 @@ type Kept struct {
 }
 
 // Alive reports whether the guard still runs.
-func (k *Kept) Alive() bool { return processStart(k.PID) == k.Start && k.Start != "" }
+func (k *Kept) Alive() bool { return brokers.ProcessStart(k.PID) == k.Start && k.Start != "" }
 
 // Shown is the address without a password.
 func (k *Kept) Shown() string {
@@ -112,7 +112,7 @@ func (o *Opener) Up(ctx context.Context, product, want string) (k *Kept, started
 		return nil, false, err
 	}
 	k = &Kept{Product: product, Provider: want, Version: run.origin.Version, Address: run.origin.Address.Secret(), Dir: run.dir,
-		Started: time.Now().UTC(), PID: run.guard.Process.Pid, Start: processStart(run.guard.Process.Pid)}
+		Started: time.Now().UTC(), PID: run.guard.Process.Pid, Start: brokers.ProcessStart(run.guard.Process.Pid)}
 	if err := o.saveKept(k); err != nil {
 		return nil, false, errors.Join(err, run.Release())
 	}

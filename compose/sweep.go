@@ -7,9 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"time"
+
+	"mqlab/brokers"
 )
 
 // brokerDir makes a folder for one broker's data.
@@ -60,28 +61,13 @@ func sweepOne(dir string) error {
 	case json.Unmarshal(b, &g) != nil:
 		return nil // it is being written
 	}
-	if processStart(g.PID) == g.Start {
+	if brokers.ProcessStart(g.PID) == g.Start {
 		return nil // guarded
 	}
-	if g.Group > 1 && processStart(g.Group) == g.GroupStart && g.GroupStart != "" {
+	if g.Group > 1 && brokers.ProcessStart(g.Group) == g.GroupStart && g.GroupStart != "" {
 		if err := syscall.Kill(-g.Group, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
 			return fmt.Errorf("end a broker without a guard: %w", err)
 		}
 	}
 	return os.RemoveAll(dir)
-}
-
-// processStart is when a process began, from /proc (proc(5), field 22); empty
-// when it is gone.
-func processStart(pid int) string {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return ""
-	}
-	s := string(b)
-	f := strings.Fields(s[strings.LastIndex(s, ")")+1:])
-	if len(f) < 20 || f[0] == "Z" {
-		return ""
-	}
-	return f[19]
 }

@@ -35,7 +35,6 @@ type actor struct {
 	gate       *gate.Client
 	mu         sync.Mutex // keeps lines whole
 	under      sync.WaitGroup
-	done       int
 }
 
 // act is the whole life of a decoy role.

@@ -42,8 +42,10 @@ func (b *fakeBroker) Scheme() string { return "amqp" }
 func (b *fakeBroker) Keys() []string {
 	return []string{"destination.queue", "destination.queue-type", "destination.transient", "consumer.prefetch", "consumer.heartbeat"}
 }
-func (b *fakeBroker) Figures() []string { return []string{"ready", "unacknowledged", "depth", "consumers"} }
-func (b *fakeBroker) SentWord() string  { return "confirmed" }
+func (b *fakeBroker) Figures() []string {
+	return []string{"ready", "unacknowledged", "depth", "consumers"}
+}
+func (b *fakeBroker) SentWord() string { return "confirmed" }
 
 func (b *fakeBroker) Check(d brokers.Destination) error {
 	if d.Queue == "" {
@@ -100,3 +102,11 @@ func (b *fakeBroker) Origin() brokers.Origin { return b.origin }
 func (b *fakeBroker) Died() <-chan struct{}  { return b.died }
 func (b *fakeBroker) LastWords() string      { return b.words }
 func (b *fakeBroker) Release() error         { return nil }
+
+// refuse is a hook of a broker that does not answer.
+func refuse(_ *stage, _ int, s *brokers.State) error {
+	if s.Left > 0 {
+		return errors.New("the management API is busy")
+	}
+	return nil
+}

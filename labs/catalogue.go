@@ -173,11 +173,14 @@ func (c *Catalogue) fixtures(l *Lab) error {
 				continue
 			}
 			body, err := c.fixture(name)
-			if errors.Is(err, fs.ErrNotExist) {
+			if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrInvalid) {
 				return l.File.ErrorAt(at, fmt.Sprintf("no fixture is named %q%s", name, Nearest(name, c.FixtureNames())))
 			}
 			if err != nil {
 				return fmt.Errorf("read the fixture %s: %w", name, err)
+			}
+			if len(body) > maxFile {
+				return l.File.ErrorAt(at, fmt.Sprintf("the fixture %s.json has %d bytes, more than the %d that a message may have", name, len(body), maxFile))
 			}
 			e, err := ReadEnvelope(body)
 			if err != nil {

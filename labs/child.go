@@ -12,6 +12,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"mqlab/brokers"
 )
 
 // orphanTimeout is how long the output may stay open after the process has
@@ -50,22 +52,30 @@ func startChild(dir, step string, argv, env []string, line func(LogLine), ended 
 		return nil, errors.Join(fmt.Errorf("start %s: %w", step, err), outRead.Close(), outWrite.Close())
 	}
 	c.cmd.Stdout, c.cmd.Stderr = outWrite, errWrite
-	if c.out, err = os.Create(filepath.Join(dir, step+outSuffix)); err == nil {
-		c.err, err = os.Create(filepath.Join(dir, step+errSuffix))
-	}
-	if err == nil {
+	if err = c.open(dir, step); err == nil {
 		err = c.cmd.Start()
 	}
 	err = errors.Join(err, outWrite.Close(), errWrite.Close())
 	if err != nil {
+		c.out.Close() //nolint:errcheck // nothing was written; nil is fine too
+		c.err.Close() //nolint:errcheck // as above
 		return nil, errors.Join(fmt.Errorf("start %s: %w", step, err), outRead.Close(), errRead.Close())
 	}
 	var readers sync.WaitGroup
 	var outErr, errErr error
 	readers.Go(func() { outErr = splitLines(outRead, c.out, step, line) })
-	readers.Go(func() { errErr = keep(errRead, c.err) })
+	readers.Go(func() { errErr = keep(errRead, c.err, step) })
 	go c.wait(&readers, outRead, errRead, &outErr, &errErr) // ends with the process; ended is its last act
 	return c, nil
+}
+
+// open makes the files of both outputs.
+func (c *child) open(dir, step string) (err error) {
+	if c.out, err = os.Create(filepath.Join(dir, step+outSuffix)); err != nil {
+		return err
+	}
+	c.err, err = os.Create(filepath.Join(dir, step+errSuffix))
+	return err
 }
 
 func (c *child) wait(readers *sync.WaitGroup, outRead, errRead *os.File, outErr, errErr *error) {
@@ -77,6 +87,7 @@ func (c *child) wait(readers *sync.WaitGroup, outRead, errRead *os.File, outErr,
 	case <-done:
 	case <-time.After(orphanTimeout):
 		x.cut = true
+		c.signal(syscall.SIGKILL) //nolint:errcheck // who keeps it must not outlive the run; outside the group it is out of reach
 	}
 	closed := errors.Join(outRead.Close(), errRead.Close())
 	<-done
@@ -138,17 +149,17 @@ func trimEnd(b []byte) []byte {
 
 // keep copies an output into its file, and reads on when the file cannot take
 // more, so that the process never blocks on its own output.
-func keep(from io.Reader, to io.Writer) error {
+func keep(from io.Reader, to io.Writer, step string) error {
 	_, err := io.Copy(to, from)
 	if err != nil {
 		_, rest := io.Copy(io.Discard, from)
-		return errors.Join(unlessEnd("", err), unlessEnd("", rest))
+		return errors.Join(unlessEnd(step, err), unlessEnd(step, rest))
 	}
 	return nil
 }
 
 func unlessEnd(step string, err error) error {
-	if errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
+	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
 		return nil
 	}
 	return fmt.Errorf("read the output of %s: %w", step, err)
@@ -184,7 +195,7 @@ func waitStopped(ctx context.Context, pid int, want bool) error {
 	ctx, cancel := context.WithTimeout(ctx, orphanTimeout)
 	defer cancel()
 	for {
-		stopped, err := isStopped(pid)
+		stopped, err := brokers.ProcessStopped(pid)
 		if err != nil {
 			return fmt.Errorf("look whether process %d is stopped: %w", pid, err)
 		}

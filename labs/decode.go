@@ -53,15 +53,21 @@ func (e *FileError) Error() string {
 }
 
 // Decode reads one YAML document into v. An unknown or doubled key, a wrong
-// type, a second document, an anchor or an alias is a *FileError.
-func Decode(f File, v any) error {
+// type, a second document, an anchor, an alias or a tag is a *FileError.
+func Decode(f File, v any) (err error) {
+	// The YAML library has panicked on files that fuzzing found.
+	defer func() {
+		if r := recover(); r != nil {
+			err = &FileError{File: f.Path, Message: fmt.Sprintf("this is not YAML that can be read: %v", r)}
+		}
+	}()
 	if len(f.Text) > maxFile {
 		return &FileError{File: f.Path, Message: fmt.Sprintf("the file has %d bytes, more than the %d that a lab may have", len(f.Text), maxFile)}
 	}
 	if err := screen(f); err != nil {
 		return err
 	}
-	err := yaml.NewDecoder(strings.NewReader(f.Text), yaml.Strict()).Decode(v)
+	err = yaml.NewDecoder(strings.NewReader(f.Text), yaml.Strict()).Decode(v)
 	if err == nil {
 		return nil
 	}
@@ -79,8 +85,8 @@ func Decode(f File, v any) error {
 }
 
 // screen refuses what the lab language does not have, before anything is
-// decoded: several documents, anchors (which can make a small file huge), and
-// nesting that no lab needs.
+// decoded: several documents, anchors (which can make a small file huge), tags,
+// and nesting that no lab needs.
 func screen(f File) error {
 	flow, content := 0, false
 	for _, t := range lexer.Tokenize(f.Text) {
@@ -89,6 +95,8 @@ func screen(f File) error {
 			continue
 		case token.AnchorType, token.AliasType, token.MergeKeyType:
 			return f.errorAt(t, "anchors and aliases are not part of the lab language")
+		case token.TagType:
+			return f.errorAt(t, "tags are not part of the lab language")
 		case token.DocumentHeaderType:
 			if content {
 				return f.errorAt(t, "a second document in the file")
@@ -119,7 +127,12 @@ func (f File) ErrorAt(path, message string) error {
 }
 
 // find returns the token of a path, or of the nearest path above it that exists.
-func (f File) find(path string) *token.Token {
+func (f File) find(path string) (found *token.Token) {
+	defer func() {
+		if recover() != nil { // as in Decode
+			found = nil
+		}
+	}()
 	tree, err := parser.ParseBytes([]byte(f.Text), 0)
 	if err != nil {
 		return nil

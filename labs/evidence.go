@@ -35,7 +35,10 @@ func newEvidence(root string, l *Lab, run string, started time.Time) (*Evidence,
 		Record: Record{Schema: RecordSchema, Run: run, Product: l.Product, Lab: l.Name, Started: started.UTC(), Scenario: l.File, Expected: l.Expected,
 			Steps: []StepRecord{}, Faults: []FaultRecord{}, States: []StateRecord{}}}
 	// A first record, so that a folder whose run was killed says what it was.
-	return e, e.writeJSON(RecordFile, e.Record)
+	if err := e.writeJSON(RecordFile, e.Record); err != nil {
+		return nil, errors.Join(err, os.RemoveAll(dir))
+	}
+	return e, nil
 }
 
 // Dir is the folder as it is called now.

@@ -26,11 +26,13 @@ type execution struct {
 	over      chan struct{} // closed when nobody listens to events any more
 
 	steps    []*stepRun
-	finish   []*stepRun   // consumers to be told to finish, one after the other
-	drained  bool         // the destination was drained at least once
-	first    time.Time    // the first of the two readings that must agree
-	state    *StateRecord // the latest answer of this round of polling
+	finish   []*stepRun    // consumers to be told to finish, one after the other
+	drained  bool          // the destination was drained at least once
+	first    time.Time     // the first of the two readings that must agree
+	state    *StateRecord  // the latest answer of this round of polling
+	limit    time.Duration // of the whole run
 	deadline time.Time
+	ticking  bool  // the tick is armed
 	ending   bool  // the children are being ended early
 	failed   error // why there is nothing to judge
 
@@ -112,12 +114,12 @@ func (x *execution) plan() {
 // run is the loop: start what can start, decide what can be decided, then wait
 // for the next thing to happen.
 func (x *execution) run(ctx context.Context) {
-	limit := x.Timeout
-	if limit == 0 {
-		limit = x.sc.Limit(Step{})
+	if x.limit = x.Timeout; x.limit == 0 {
+		x.limit = x.sc.Limit(Step{})
 	}
-	x.deadline = time.Now().Add(limit)
+	x.deadline = time.Now().Add(x.limit)
 	tick := time.NewTimer(0)
+	x.ticking = true
 	defer tick.Stop()
 	died, cancelled := x.Control.Died(), ctx.Done()
 	for !x.settled() {
@@ -131,7 +133,7 @@ func (x *execution) run(ctx context.Context) {
 		case f := <-x.events:
 			f()
 		case <-tick.C:
-			x.state = nil
+			x.ticking, x.state = false, nil
 		case <-died:
 			died = nil
 			x.ev.spoil("the broker died in mid-run%s", lastWords(x.Control.LastWords()))
@@ -142,7 +144,7 @@ func (x *execution) run(ctx context.Context) {
 			x.ev.spoil("interrupted")
 			x.end(syscall.SIGKILL)
 		case <-time.After(time.Until(x.nextDeadline())):
-			x.expire(limit)
+			x.expire()
 		}
 	}
 	x.copyFaults()
@@ -175,7 +177,7 @@ func (x *execution) advance(ctx context.Context, tick *time.Timer) {
 	for again := true; again && !x.ending; {
 		again = x.decideAll(ctx)
 		for _, s := range x.steps {
-			if !s.started && x.canStart(ctx, s) {
+			if !s.started && !x.ending && x.canStart(ctx, s) {
 				x.start(ctx, s)
 				again = true
 			}
@@ -186,8 +188,11 @@ func (x *execution) advance(ctx context.Context, tick *time.Timer) {
 	}
 	if x.drainable() != nil && !x.ending {
 		x.drain(ctx)
+	} else {
+		x.first = time.Time{} // two readings agree only about the same consumers
 	}
-	if x.polls() {
+	if !x.ticking && x.polls() { // an armed tick stays: lines must not put it off for ever
+		x.ticking = true
 		tick.Reset(pollEvery)
 	}
 }
@@ -210,10 +215,11 @@ func (x *execution) ask(ctx context.Context) (brokers.State, error) {
 // latest is the broker's answer of this round of polling.
 func (x *execution) latest(ctx context.Context) (brokers.State, error) {
 	if x.state == nil {
+		asked := time.Now()
 		s, err := x.ask(ctx)
-		x.state = &StateRecord{State: &s}
+		x.state = &StateRecord{Time: asked, State: &s}
 		if err != nil {
-			x.state = &StateRecord{Err: err.Error()}
+			x.state = &StateRecord{Time: asked, Err: err.Error()}
 		}
 	}
 	if x.state.State == nil {
@@ -234,13 +240,20 @@ func (x *execution) nextDeadline() time.Time {
 }
 
 // expire ends a run that waits for something that does not come.
-func (x *execution) expire(limit time.Duration) {
+func (x *execution) expire() {
 	if x.ending { // SIGQUIT was not enough
 		x.signalAll(syscall.SIGKILL)
 		x.deadline = time.Now().Add(time.Hour) // a killed process ends
 		return
 	}
-	x.ev.spoil("timed out after %s: %s", limit, x.waitingFor())
+	for _, s := range x.steps {
+		if s.started && !s.ended && !s.deadline.IsZero() && !time.Now().Before(s.deadline) {
+			x.ev.spoil("%s timed out after %s: %s", s.Name, s.Timeout.Std(), x.waitingFor())
+		}
+	}
+	if !time.Now().Before(x.deadline) {
+		x.ev.spoil("timed out after %s: %s", x.limit, x.waitingFor())
+	}
 	x.end(syscall.SIGQUIT)
 	x.deadline = time.Now().Add(lastChance)
 	for _, s := range x.steps {

@@ -29,7 +29,7 @@ func (r *Runner) remember(l *Lab, id string, d brokers.Destination) (forget func
 	if !r.Control.Origin().Adopted {
 		return func() error { return nil }, nil
 	}
-	rec := leftover{Run: id, PID: os.Getpid(), Start: processStart(os.Getpid()), Product: l.Product,
+	rec := leftover{Run: id, PID: os.Getpid(), Start: brokers.ProcessStart(os.Getpid()), Product: l.Product,
 		Address: r.Control.Origin().Address.String(), Destination: d}
 	b, err := json.Marshal(rec)
 	if err != nil {
@@ -40,10 +40,28 @@ func (r *Runner) remember(l *Lab, id string, d brokers.Destination) (forget func
 		return nil, fmt.Errorf("remember the run: %w", err)
 	}
 	path := filepath.Join(dir, id+".json")
-	if err := os.WriteFile(path, b, 0o600); err != nil {
+	if err := os.WriteFile(path+".new", b, 0o600); err != nil {
+		return nil, errors.Join(fmt.Errorf("remember the run: %w", err), remove(path+".new"))
+	}
+	if err := os.Rename(path+".new", path); err != nil { // whole or not at all: a torn record could never be swept
 		return nil, fmt.Errorf("remember the run: %w", err)
 	}
-	return func() error { return os.Remove(path) }, nil
+	return func() error { return remove(path) }, nil
+}
+
+// remove deletes a file; one that is gone is fine, another run may have swept it.
+func remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}
+
+// lives reports whether the process of the run is still there. Where the system
+// could not say when it began, its pid has to do.
+func (l leftover) lives() bool {
+	began := brokers.ProcessStart(l.PID)
+	return began != "" && (began == l.Start || l.Start == "")
 }
 
 // Sweep removes from the broker what killed runs have left on it and returns
@@ -69,7 +87,7 @@ func (r *Runner) Sweep(ctx context.Context) (int, error) {
 			continue
 		}
 		o := r.Control.Origin()
-		if rec.Product != o.Product || rec.Address != o.Address.String() || processStart(rec.PID) == rec.Start {
+		if rec.Product != o.Product || rec.Address != o.Address.String() || rec.lives() {
 			continue
 		}
 		rec.Destination.Suffix = rec.Run
@@ -77,7 +95,7 @@ func (r *Runner) Sweep(ctx context.Context) (int, error) {
 			errs = append(errs, fmt.Errorf("remove what the killed run %s left: %w", rec.Run, err))
 			continue
 		}
-		errs = append(errs, os.Remove(f))
+		errs = append(errs, remove(f))
 		swept++
 	}
 	return swept, errors.Join(errs...)

@@ -83,7 +83,7 @@ func (r *Runner) Run(ctx context.Context, l *Lab) (*Evidence, error) {
 	dest.Suffix = id
 	forget, err := r.remember(l, id, dest)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, os.RemoveAll(e.dir))
 	}
 	inspector, err := r.Driver.OpenInspector(ctx, r.Control.Origin().Address)
 	if err != nil {

@@ -24,8 +24,8 @@ func TestFaults(t *testing.T) {
 		want func(*testing.T, *stage)
 	}{
 		"halt exit": {
-			scene{steps: twoRuns("halt: {at: before-ack, message: order-1002}"), acts: map[string][]string{
-				"consumer-run1": append(append([]string{"left 3"}, handles("order-1001")...), handles("order-1002", "log received order-1003", "exit 9")...),
+			scene{steps: twoRuns("halt: {at: before-ack, message: order-1002}"), left: 3, acts: map[string][]string{
+				"consumer-run1": append(handles("order-1001"), handles("order-1002", "log received order-1003", "exit 9")...),
 				"consumer-run2": second}},
 			func(t *testing.T, st *stage) {
 				st.clean(t)
@@ -36,7 +36,7 @@ func TestFaults(t *testing.T) {
 					"line consumer-run1 crash_injected", "exit consumer-run1 137", "start consumer-run2", "finish consumer-run2", "exit consumer-run2 0")
 			}},
 		"halt kill is never answered": {
-			scene{steps: twoRuns("halt: {at: before-ack, message: order-1001, how: kill}"), acts: map[string][]string{
+			scene{steps: twoRuns("halt: {at: before-ack, message: order-1001, how: kill}"), left: 3, acts: map[string][]string{
 				"consumer-run1": handles("order-1001", "log done", "exit 9"), "consumer-run2": second}},
 			func(t *testing.T, st *stage) {
 				st.clean(t)
@@ -51,7 +51,7 @@ func TestFaults(t *testing.T) {
 				}
 			}},
 		"halt term goes on": {
-			scene{steps: twoRuns("halt: {at: before-ack, message: order-1001, how: term}"), acts: map[string][]string{
+			scene{steps: twoRuns("halt: {at: before-ack, message: order-1001, how: term}"), left: 3, acts: map[string][]string{
 				"consumer-run1": append([]string{"trap"}, handles("order-1001", "log done")...), "consumer-run2": second}},
 			func(t *testing.T, st *stage) {
 				st.clean(t)
@@ -64,7 +64,7 @@ func TestFaults(t *testing.T) {
 				}
 			}},
 		"halt term-kill does not": {
-			scene{steps: twoRuns("halt: {at: before-ack, message: order-1001, how: term-kill}"), acts: map[string][]string{
+			scene{steps: twoRuns("halt: {at: before-ack, message: order-1001, how: term-kill}"), left: 3, acts: map[string][]string{
 				"consumer-run1": append([]string{"trap"}, handles("order-1001", "log done")...), "consumer-run2": second}},
 			func(t *testing.T, st *stage) {
 				st.clean(t)
@@ -78,7 +78,7 @@ func TestFaults(t *testing.T) {
 		"halt waits for its condition, the hold of another arrival stays": {
 			scene{steps: twoRuns("hold: {at: before-commit, message: order-1001}, consumer: {design: async-pool}, " +
 				"halt: {at: after-ack, message: order-1001, when: {step: consumer-run1, checkpoint: before-commit, message: order-1001}}"),
-				acts: map[string][]string{
+				left: 3, acts: map[string][]string{
 					"consumer-run1": {"log received order-1001", "reach before-ack order-1001", "meanwhile reach after-ack order-1001", "reach before-commit order-1001", "join"},
 					"consumer-run2": second}},
 			func(t *testing.T, st *stage) {
@@ -92,8 +92,8 @@ func TestFaults(t *testing.T) {
 				}
 			}},
 		"fail strikes so many times": {
-			scene{steps: "  - {name: producer}\n  - {name: consumer, fail: {at: after-delivery, message: order-1001, times: 2}}\n", acts: map[string][]string{
-				"consumer": {"reach after-delivery order-1001", "reach after-delivery order-1002", "reach after-delivery order-1001", "reach after-delivery order-1001", "finish"}}},
+			scene{steps: "  - {name: producer}\n  - {name: consumer, fail: {at: after-delivery, message: order-1001, times: 2}}\n", left: 3, acts: map[string][]string{
+				"consumer": {"reach after-delivery order-1001", "reach after-delivery order-1002", "reach after-delivery order-1001", "reach after-delivery order-1001", "left 0", "finish"}}},
 			func(t *testing.T, st *stage) {
 				st.clean(t)
 				st.fault(t, 0, 2, 3)
@@ -106,15 +106,15 @@ func TestFaults(t *testing.T) {
 				}
 			}},
 		"an arrival that never comes": {
-			scene{steps: twoRuns("halt: {at: before-ack, arrival: 9}"), acts: map[string][]string{
-				"consumer-run1": append(handles("order-1001"), handles("order-1002", "finish")...), "consumer-run2": second}},
+			scene{steps: twoRuns("halt: {at: before-ack, arrival: 9}"), left: 3, acts: map[string][]string{
+				"consumer-run1": append(handles("order-1001"), handles("order-1002", "left 0", "finish")...), "consumer-run2": second}},
 			func(t *testing.T, st *stage) {
 				st.clean(t) // whether a fault struck is for the judge to say
 				st.fault(t, 0, 0, 2)
 				st.exit(t, "consumer-run1", 0)
 			}},
 		"the second arrival of one message": {
-			scene{steps: twoRuns("halt: {at: before-ack, message: order-1002, arrival: 2}"), acts: map[string][]string{
+			scene{steps: twoRuns("halt: {at: before-ack, message: order-1002, arrival: 2}"), left: 3, acts: map[string][]string{
 				"consumer-run1": append(handles("order-1002"), append(handles("order-1001"), handles("order-1002")...)...), "consumer-run2": second}},
 			func(t *testing.T, st *stage) {
 				st.clean(t)
@@ -122,7 +122,7 @@ func TestFaults(t *testing.T) {
 				st.exit(t, "consumer-run1", 137)
 			}},
 		"before-offset-commit is before-ack": {
-			scene{steps: twoRuns("halt: {at: before-offset-commit}"), acts: map[string][]string{"consumer-run1": handles("order-1001"), "consumer-run2": second}},
+			scene{steps: twoRuns("halt: {at: before-offset-commit}"), left: 3, acts: map[string][]string{"consumer-run1": handles("order-1001"), "consumer-run2": second}},
 			func(t *testing.T, st *stage) {
 				st.clean(t)
 				st.fault(t, 0, 1, 1)
@@ -130,9 +130,9 @@ func TestFaults(t *testing.T) {
 			}},
 		"several arrivals of one process wait at once": {
 			scene{steps: "  - {name: producer, background: true}\n  - {name: consumer, hold: {at: before-ack, message: order-1001, until: {step: producer, exit: 0}}}\n",
-				acts: map[string][]string{
+				left: 3, acts: map[string][]string{
 					"producer": {"await passed"},
-					"consumer": {"meanwhile reach before-ack order-1001", "reach before-ack order-1002", "reach before-ack order-1003", "tell passed", "join", "finish"}}},
+					"consumer": {"meanwhile reach before-ack order-1001", "reach before-ack order-1002", "reach before-ack order-1003", "tell passed", "join", "left 0", "finish"}}},
 			func(t *testing.T, st *stage) {
 				st.clean(t)
 				st.fault(t, 0, 1, 1)
@@ -148,7 +148,7 @@ func TestFaults(t *testing.T) {
 			}},
 		"a condition about the broker": {
 			scene{steps: "  - {name: producer}\n  - {name: consumer, hold: {at: before-ack, until: {broker: depth, is: 7}}}\n",
-				acts: map[string][]string{"consumer": {"left 3", "reach before-ack order-1001", "left 0", "finish"}},
+				left: 3, acts: map[string][]string{"consumer": {"reach before-ack order-1001", "left 0", "finish"}},
 				hook: func(_ *stage, n int, s *brokers.State) error {
 					if n >= 4 && s.Left == 3 {
 						*s.Figures["depth"] = 7

@@ -40,26 +40,57 @@ func Schema(of string) ([]byte, error) {
 	return json.MarshalIndent(s, "", "  ")
 }
 
-// enumerate adds the words that the checker knows.
+// enumerate adds the words that the checker knows, and the bounds of numbers
+// and names.
 func enumerate(s *jsonschema.Schema) {
-	var checkpoints []any
+	var checkpoints, capabilities []any
 	for _, c := range gate.Checkpoints() {
 		checkpoints = append(checkpoints, string(c))
 	}
 	checkpoints = append(checkpoints, "before-offset-commit")
-	step := s.Properties["steps"].Items
-	consumers := []*jsonschema.Schema{s.Properties["consumer"], step.Properties["consumer"]}
-	for _, c := range consumers {
+	for _, c := range brokers.Capabilities() {
+		capabilities = append(capabilities, string(c))
+	}
+	s.Properties["requires"].Items.Enum = capabilities
+	steps := s.Properties["steps"]
+	steps.MinItems, steps.MaxItems = jsonschema.Ptr(1), jsonschema.Ptr(maxSteps)
+	step := steps.Items
+	for _, c := range []*jsonschema.Schema{s.Properties["consumer"], step.Properties["consumer"]} {
 		c.Properties["design"].Enum = words(DesignNames())
 		c.Properties["key"].Enum = words([]string{"messageId", "aggregateId"})
+		c.Properties["prefetch"].Minimum = jsonschema.Ptr(0.0)
+		named(c.Properties["store"])
+		named(c.Properties["name"])
 	}
+	named(step.Properties["name"])
 	step.Properties["role"].Enum = words(Roles())
 	step.Properties["inspect"].Enum = words([]string{"broker"})
+	step.Properties["until"].Properties["received"].Minimum = jsonschema.Ptr(1.0)
+	condition(step.Properties["after"], checkpoints)
 	for _, kind := range []string{KindHalt, KindHold, KindFreeze, KindFail} {
-		step.Properties[kind].Properties["at"].Enum = checkpoints
+		fault := step.Properties[kind].Properties
+		fault["at"].Enum = checkpoints
+		fault["arrival"].Minimum = jsonschema.Ptr(0.0)
+		for _, name := range []string{"until", "when"} {
+			if c := fault[name]; c != nil {
+				condition(c, checkpoints)
+			}
+		}
 	}
 	step.Properties[KindHalt].Properties["how"].Enum = words([]string{HowExit, HowKill, HowTerm, HowTermKill})
+	step.Properties[KindFail].Properties["times"].Minimum = jsonschema.Ptr(0.0)
 }
+
+func condition(c *jsonschema.Schema, checkpoints []any) {
+	c.Properties["checkpoint"].Enum = checkpoints
+	c.Properties["status"].Enum = words(WordNames())
+	c.Properties["count"].Minimum = jsonschema.Ptr(0.0)
+	exit := c.Properties["exit"]
+	exit.Type, exit.Types = "", []string{"integer", "string"} // a code needs no quotes
+	exit.Pattern = `^(any|[+-]?[0-9]+)$`
+}
+
+func named(s *jsonschema.Schema) { s.Pattern, s.MaxLength = kebab.String(), jsonschema.Ptr(maxName) }
 
 func words(list []string) []any {
 	var out []any

@@ -29,6 +29,7 @@ steps:
 type scene struct {
 	steps   string // the scenario's steps, as YAML list items
 	acts    map[string][]string
+	left    int // what the broker owes at the beginning
 	timeout time.Duration
 	hook    func(st *stage, n int, s *brokers.State) error
 	program string // instead of the test binary
@@ -58,6 +59,7 @@ func (sc scene) set(t *testing.T) *stage {
 	if err := st.lab.Check(st.broker); err != nil {
 		t.Fatalf("the scene's scenario: %v", err)
 	}
+	(&actor{world: st.world}).tell("left", sc.left)
 	b, err := json.Marshal(script{World: st.world, Acts: sc.acts})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +69,7 @@ func (sc scene) set(t *testing.T) *stage {
 		t.Fatal(err)
 	}
 	st.runner = &Runner{Driver: st.broker, Control: st.broker, Program: []string{os.Args[0]}, Args: []string{"--script", path},
-		Env: append(os.Environ(), envPart+"="+partRole), Root: t.TempDir(), State: t.TempDir(), Timeout: sc.timeout,
+		Env: append(os.Environ(), envPart+"="+partRole, "GORACE=atexit_sleep_ms=0"), Root: t.TempDir(), State: t.TempDir(), Timeout: sc.timeout,
 		Version: "test", Client: "none"}
 	if sc.program != "" {
 		st.runner.Program = []string{sc.program}
@@ -111,7 +113,7 @@ func (st *stage) dump(t *testing.T) {
 	}
 	for _, f := range glob(st.ev.dir, "*"+errSuffix) {
 		if b, _ := os.ReadFile(f); len(b) > 0 {
-			t.Logf("%s:\n%s", filepath.Base(f), b[:min(len(b), 2000)])
+			t.Logf("%s:\n%s", filepath.Base(f), b[:min(len(b), 300)])
 		}
 	}
 }
@@ -166,11 +168,11 @@ func (st *stage) order(kinds ...string) []string {
 	for _, m := range st.ev.replay.Moments {
 		for _, k := range kinds {
 			what := ""
-			switch {
-			case m.Kind == "line":
+			switch m.Kind {
+			case "line":
 				l, _, _ := ParseLine(m.Content)
 				what = l.Get("status")
-			case m.Kind == "exit":
+			case "exit":
 				what = fmt.Sprint(*m.Exit)
 			default:
 				what = strings.TrimSpace(m.Checkpoint + " " + m.Do)
@@ -270,7 +272,7 @@ func (st *stage) gone(t *testing.T, name string) {
 	if pid == 0 {
 		t.Fatalf("%s never said its pid", name)
 	}
-	for end := time.Now().Add(patience); processStart(pid) != ""; {
+	for end := time.Now().Add(patience); brokers.ProcessStart(pid) != ""; {
 		if time.Now().After(end) {
 			t.Fatalf("%s (pid %d) outlives the run: %v", name, pid, errors.Join(syscall.Kill(pid, syscall.SIGKILL)))
 		}

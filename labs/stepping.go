@@ -61,6 +61,7 @@ func (x *execution) running() []*stepRun {
 // start runs a step: a process, or a look at the broker.
 func (x *execution) start(ctx context.Context, s *stepRun) {
 	s.started = true
+	x.state, x.first = nil, time.Time{} // what was read before it started says nothing about it
 	s.rec.Started = time.Now().UTC()
 	x.ev.note(Moment{Kind: "start", Step: s.Name})
 	x.progress(Progress{Lab: x.lab.ID, Step: s.Name})
@@ -106,7 +107,7 @@ func (x *execution) stepEnded(s *stepRun, e exit) {
 	s.rec.Ended = time.Now().UTC()
 	s.rec.Exit, s.rec.Signal = &e.code, e.signal
 	x.ev.note(Moment{Kind: "exit", Step: s.Name, Exit: &e.code})
-	x.state = nil
+	x.state, x.first = nil, time.Time{}
 	if s.guest != nil {
 		x.door.Forget(s.guest)
 	}

@@ -39,7 +39,8 @@ func (r *role) consume(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.source.Close(ctx)) }()
 	received, err := c.loop(ctx)
-	if err := errors.Join(err, c.design.Drain(ctx)); err != nil {
+	// The last line is written when the end went well too: nothing follows it.
+	if err := errors.Join(err, c.design.Drain(ctx), c.source.Close(ctx)); err != nil {
 		return err
 	}
 	r.log.line("done", labs.Pair{Key: r.dest.Kind(), Value: r.dest.Name()}, number("received", received))

@@ -31,7 +31,7 @@ const (
 
 // EnvBroker is the variable that holds the broker's address, which may contain
 // a password and so never stands on a command line.
-const EnvBroker = "MQLAB_BROKER_URL"
+const EnvBroker = labs.EnvBroker
 
 // Options are a role's command line.
 type Options struct {
@@ -140,7 +140,7 @@ func (r *role) end(err error) int {
 	switch {
 	case errors.Is(err, brokers.ErrConnectionLost):
 		code, kind = ExitConnectionLost, "connection_lost"
-	case errors.Is(err, brokers.ErrRefused):
+	case errors.Is(err, brokers.ErrRefused), errors.Is(err, brokers.ErrAckRefused), errors.Is(err, brokers.ErrUnroutable):
 		code, kind = ExitRefused, "refused"
 	}
 	r.log.line("failed", labs.Pair{Key: "errorType", Value: kind}, labs.Pair{Key: "error", Value: err.Error()})

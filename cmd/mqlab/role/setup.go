@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"mqlab/labs"
 )
@@ -36,10 +37,9 @@ func (r *role) seed(ctx context.Context, store string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-	for _, m := range r.lab.Scenario.Messages {
-		e := r.lab.Fixtures[m].Envelope
-		o, err := e.Payload.Order()
-		if errors.Is(err, labs.ErrInvalidOrder) {
+	for _, m := range r.sent() {
+		o, err := r.lab.Fixtures[m].Envelope.Payload.Order()
+		if err != nil {
 			continue // a poison message has no order to wait for
 		}
 		if err := s.Seed(ctx, o); err != nil {
@@ -48,4 +48,20 @@ func (r *role) seed(ctx context.Context, store string) (err error) {
 		r.log.line("seeded", labs.Pair{Key: "aggregateId", Value: o.ID}, labs.Pair{Key: "table", Value: "orders"}, labs.Pair{Key: "state", Value: waitPay})
 	}
 	return nil
+}
+
+// sent lists the scenario's fixtures and those of its producers, each once.
+func (r *role) sent() []string {
+	names := slices.Clone(r.lab.Scenario.Messages)
+	for _, s := range r.lab.Scenario.Steps {
+		if s.RoleName() != labs.RoleProducer {
+			continue
+		}
+		for _, m := range r.lab.Scenario.ProducerOf(s).Messages {
+			if !slices.Contains(names, m) {
+				names = append(names, m)
+			}
+		}
+	}
+	return names
 }

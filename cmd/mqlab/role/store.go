@@ -53,10 +53,28 @@ func OpenStore(ctx context.Context, path, lab string) (*Store, error) {
 		return nil, fmt.Errorf("open the store %s: %w", path, err)
 	}
 	db.SetMaxOpenConns(1)
-	if _, err := db.ExecContext(ctx, schema); err != nil {
+	if err := prepare(ctx, db); err != nil {
 		return nil, errors.Join(fmt.Errorf("open the store %s: %w", path, err), db.Close())
 	}
 	return &Store{db: db, lab: lab}, nil
+}
+
+// prepare makes the tables. The change to WAL needs the file for itself and is
+// refused at once, without the busy timeout, when two processes make the same
+// store (https://sqlite.org/wal.html, section 10): it is tried again as long.
+func prepare(ctx context.Context, db *sql.DB) error {
+	for end := time.Now().Add(busyTimeout * time.Millisecond); ; {
+		_, err := db.ExecContext(ctx, schema)
+		var e *sqlite.Error
+		if err == nil || !errors.As(err, &e) || e.Code()&0xff != sqlite3.SQLITE_BUSY || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(ctx.Err(), err)
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // Close ends the connection.
