@@ -142,7 +142,11 @@ func (o *Opener) Open(ctx context.Context, product string, choices []Choice) (br
 	if err := p.missing(product); err != nil {
 		return nil, err
 	}
-	o.note(fmt.Sprintf("broker: %s for %s", want, product))
+	simulated := ""
+	if want == Embedded {
+		simulated = " (simulated)"
+	}
+	o.note(fmt.Sprintf("broker: %s for %s%s", want, product, simulated))
 	return p.start(ctx, o, d)
 }
 

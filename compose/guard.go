@@ -239,6 +239,8 @@ func (p *process) Release() error {
 		if err != nil && !errors.Is(err, os.ErrClosed) {
 			p.err = fmt.Errorf("end the broker: %w", err)
 		}
+		// A guard that was killed has left its broker.
+		p.err = errors.Join(p.err, sweepOne(p.dir))
 	})
 	return p.err
 }

@@ -57,7 +57,7 @@ func (o *Opener) Kept(product string) (*Kept, error) {
 		err = json.Unmarshal(b, &k)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for a kept %s: %w", product, err)
+		return nil, fmt.Errorf("look for a kept %s: read %s: %w (remove the file if nothing is kept)", product, o.keptFile(product), err)
 	}
 	if !k.Alive() {
 		return nil, os.Remove(o.keptFile(product))
@@ -114,29 +114,39 @@ func (o *Opener) Up(ctx context.Context, product, want string) (k *Kept, started
 	k = &Kept{Product: product, Provider: want, Version: run.origin.Version, Address: run.origin.Address.Secret(), Dir: run.dir,
 		Started: time.Now().UTC(), PID: run.guard.Process.Pid, Start: brokers.ProcessStart(run.guard.Process.Pid)}
 	if err := o.saveKept(k); err != nil {
-		return nil, false, errors.Join(err, run.Release())
+		err = errors.Join(err, run.Release())
+		if other, _ := o.Kept(product); other != nil && errors.Is(err, fs.ErrExist) {
+			return other, false, nil // another one was up first
+		}
+		return nil, false, err
 	}
 	// Killed before this line, the guard ends its broker and the record is stale.
 	return k, true, run.keep()
 }
 
-// saveKept writes the record with an exclusive create: of two that start at
-// once one gives way.
+// saveKept writes the record whole and under its name only if there is none:
+// of two that start at once one gives way.
 func (o *Opener) saveKept(k *Kept) error {
+	path := o.keptFile(k.Product)
 	b, err := json.Marshal(k)
+	if err == nil {
+		err = os.MkdirAll(filepath.Dir(path), 0o700)
+	}
+	fresh := fmt.Sprintf("%s.%d", path, k.PID)
+	if err == nil {
+		err = os.WriteFile(fresh, b, 0o600)
+	}
+	if err == nil {
+		err = errors.Join(os.Link(fresh, path), os.Remove(fresh))
+	}
 	if err != nil {
 		return fmt.Errorf("remember the kept %s: %w", k.Product, err)
 	}
-	if err := os.MkdirAll(filepath.Dir(o.keptFile(k.Product)), 0o700); err != nil {
-		return fmt.Errorf("remember the kept %s: %w", k.Product, err)
-	}
-	f, err := os.OpenFile(o.keptFile(k.Product), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fmt.Errorf("remember the kept %s: %w", k.Product, err)
-	}
-	_, err = f.Write(b)
-	return errors.Join(err, f.Close())
+	return nil
 }
+
+// downTimeout bounds the end of a kept broker, which takes milliseconds.
+const downTimeout = 20 * time.Second
 
 // Down ends a kept broker and returns when its guard is gone; nil when there
 // was none.
@@ -148,6 +158,8 @@ func (o *Opener) Down(ctx context.Context, product string) (*Kept, error) {
 	if err := syscall.Kill(k.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return nil, fmt.Errorf("end the kept %s: %w", product, err)
 	}
+	ctx, cancel := context.WithTimeout(ctx, downTimeout)
+	defer cancel()
 	for k.Alive() {
 		select {
 		case <-ctx.Done():

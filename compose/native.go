@@ -164,7 +164,7 @@ func rabbitmqSpec(dir string, ports rabbitmqPorts) (guardSpec, brokers.Address, 
 		"RABBITMQ_MNESIA_BASE=" + filepath.Join(dir, "data"), "RABBITMQ_LOG_BASE=" + filepath.Join(dir, "log"),
 		"RABBITMQ_ENABLED_PLUGINS_FILE=" + filepath.Join(dir, "enabled_plugins"), "RABBITMQ_PID_FILE=" + filepath.Join(dir, "pid"),
 		// The default, none, makes a start two to three times as long here.
-		"RABBITMQ_SCHEDULER_BUSY_WAIT_THRESHOLD=short", "RABBITMQ_ALLOW_INPUT=1",
+		"RABBITMQ_SCHEDULER_BUSY_WAIT_THRESHOLD=short", "RABBITMQ_ALLOW_INPUT=1", "RABBITMQ_LOG=-color",
 		// quorum_tick_interval bounds the age of a quorum queue's numbers, in ms.
 		"RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS=+S 2:2 +A 4 -kernel inet_dist_use_interface {127,0,0,1} -rabbit quorum_tick_interval 200"}
 	at, err := brokers.ParseAddress(fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/?management=http%%3A%%2F%%2F127.0.0.1%%3A%d", ports.amqp, ports.admin))

@@ -35,13 +35,14 @@ const unguarded = time.Minute
 
 // Sweep ends brokers whose guard was killed and removes their folders.
 func (o *Opener) Sweep() error {
-	dirs, err := filepath.Glob(filepath.Join(o.State, "brokers", "*"))
-	if err != nil {
+	parent := filepath.Join(o.State, "brokers")
+	dirs, err := os.ReadDir(parent)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("look for brokers without a guard: %w", err)
 	}
 	var errs []error
 	for _, dir := range dirs {
-		errs = append(errs, sweepOne(dir))
+		errs = append(errs, sweepOne(filepath.Join(parent, dir.Name())))
 	}
 	return errors.Join(errs...)
 }

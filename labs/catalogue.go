@@ -136,8 +136,8 @@ type Fixture struct {
 // the scenario against a broker: see Check.
 func (c *Catalogue) Load(id string) (*Lab, error) {
 	product, name, ok := strings.Cut(id, "/")
-	if !ok || !fs.ValidPath(id) {
-		return nil, fmt.Errorf("lab %q: want BROKER/NAME", id)
+	if !ok || !kebab.MatchString(name) {
+		return nil, fmt.Errorf("lab %q: want BROKER/NAME, the name in kebab-case", id)
 	}
 	l := &Lab{ID: id, Product: product, Name: name, Fixtures: map[string]Fixture{}}
 	var err error
@@ -185,6 +185,9 @@ func (c *Catalogue) fixtures(l *Lab) error {
 			e, err := ReadEnvelope(body)
 			if err != nil {
 				return l.File.ErrorAt(at, fmt.Sprintf("the fixture %s.json is not a message: %v", name, err))
+			}
+			if id := e.Payload.OrderID; id != nil && *id != e.AggregateID {
+				return l.File.ErrorAt(at, fmt.Sprintf("the fixture %s.json has aggregateId %q and payload.orderId %q: they are one business key", name, e.AggregateID, *id))
 			}
 			l.Fixtures[name] = Fixture{Name: name, Body: body, Envelope: e}
 		}

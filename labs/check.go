@@ -246,6 +246,9 @@ func (c *checker) fault(at string, i int, s Step, f Fault) {
 	}
 	if f.Kind == KindHalt {
 		c.oneOf(at+".how", "way to halt", f.How, []string{HowExit, HowKill, HowTerm, HowTermKill})
+		if s.RoleName() != RoleConsumer && (f.How == HowTerm || f.How == HowTermKill) {
+			c.fail(at+".how", "only a consumer takes SIGTERM as a request to stop")
+		}
 	}
 	if f.Kind == KindFail && s.RoleName() != RoleConsumer {
 		c.fail(at, "only a consumer's handler can fail")

@@ -71,6 +71,10 @@ func Decode(f File, v any) (err error) {
 	if err == nil {
 		return nil
 	}
+	var place misplaced
+	if errors.As(err, &place) {
+		return f.errorAt(place.token, place.message)
+	}
 	var at yaml.Error
 	if !errors.As(err, &at) || at.GetToken() == nil {
 		return &FileError{File: f.Path, Message: err.Error()}
@@ -84,10 +88,21 @@ func Decode(f File, v any) (err error) {
 	return f.errorAt(at.GetToken(), msg)
 }
 
+// misplaced is a value's own mistake, with its place.
+type misplaced struct {
+	token   *token.Token
+	message string
+}
+
+func (m misplaced) Error() string { return m.message }
+
 // screen refuses what the lab language does not have, before anything is
 // decoded: several documents, anchors (which can make a small file huge), tags,
 // and nesting that no lab needs.
 func screen(f File) error {
+	if strings.HasPrefix(f.Text, "\ufeff") {
+		return &FileError{File: f.Path, Line: 1, Col: 1, Message: "the file begins with a byte order mark: save it without one"}
+	}
 	flow, content := 0, false
 	for _, t := range lexer.Tokenize(f.Text) {
 		switch t.Type {

@@ -1,8 +1,6 @@
 package labs
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -33,7 +31,10 @@ func newEvidence(root string, l *Lab, run string, started time.Time) (*Evidence,
 	}
 	e := &Evidence{dir: dir, latest: filepath.Join(parent, "latest"), replay: Replay{Schema: RecordSchema, Run: run},
 		Record: Record{Schema: RecordSchema, Run: run, Product: l.Product, Lab: l.Name, Started: started.UTC(), Scenario: l.File, Expected: l.Expected,
-			Steps: []StepRecord{}, Faults: []FaultRecord{}, States: []StateRecord{}}}
+			Fixtures: map[string]string{}, Steps: []StepRecord{}, Faults: []FaultRecord{}, States: []StateRecord{}}}
+	for name, f := range l.Fixtures {
+		e.Record.Fixtures[name] = string(f.Body)
+	}
 	// A first record, so that a folder whose run was killed says what it was.
 	if err := e.writeJSON(RecordFile, e.Record); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -54,12 +55,11 @@ func (e *Evidence) note(m Moment) int {
 
 // line adds a log line.
 func (e *Evidence) line(l LogLine) {
-	sum := sha256.Sum256([]byte(l.Text))
 	content := l.Text
 	if len(content) > maxLine {
 		content = content[:maxLine]
 	}
-	e.note(Moment{Kind: "line", Step: l.Step, File: l.File, Line: l.Number, SHA256: hex.EncodeToString(sum[:]), Content: strings.ToValidUTF8(content, "\uFFFD")})
+	e.note(Moment{Kind: "line", Step: l.Step, File: l.File, Line: l.Number, SHA256: digest(l.Text), Content: strings.ToValidUTF8(content, "\uFFFD")})
 }
 
 // state adds the broker's answer, or that there was none.

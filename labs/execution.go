@@ -22,8 +22,7 @@ type execution struct {
 	ev        *Evidence
 	door      *gate.Server
 	inspector brokers.Inspector
-	events    chan func()
-	over      chan struct{} // closed when nobody listens to events any more
+	events    *events
 
 	steps    []*stepRun
 	finish   []*stepRun    // consumers to be told to finish, one after the other
@@ -130,8 +129,8 @@ func (x *execution) run(ctx context.Context) {
 			break
 		}
 		select {
-		case f := <-x.events:
-			f()
+		case <-x.events.ready:
+			x.events.next()()
 		case <-tick.C:
 			x.ticking, x.state = false, nil
 		case <-died:
@@ -194,14 +193,6 @@ func (x *execution) advance(ctx context.Context, tick *time.Timer) {
 	if !x.ticking && x.polls() { // an armed tick stays: lines must not put it off for ever
 		x.ticking = true
 		tick.Reset(pollEvery)
-	}
-}
-
-// post hands something to the loop from another goroutine.
-func (x *execution) post(f func()) {
-	select {
-	case x.events <- f:
-	case <-x.over:
 	}
 }
 
@@ -279,6 +270,9 @@ func (x *execution) waitingFor() string {
 	}
 	if x.state != nil && x.state.State != nil && x.state.State.Left > 0 {
 		parts = append(parts, fmt.Sprintf("%s still holds %d", x.dest.Name(), x.state.State.Left))
+	}
+	if x.state != nil && x.state.Err != "" {
+		parts = append(parts, "the broker did not say its numbers: "+x.state.Err)
 	}
 	return strings.Join(parts, ", ")
 }

@@ -67,9 +67,9 @@ func (l leftover) lives() bool {
 // Sweep removes from the broker what killed runs have left on it and returns
 // how many there were.
 func (r *Runner) Sweep(ctx context.Context) (int, error) {
-	files, err := filepath.Glob(filepath.Join(r.State, "runs", "*.json"))
+	files, err := leftovers(r.State)
 	if err != nil {
-		return 0, fmt.Errorf("look for killed runs: %w", err)
+		return 0, err
 	}
 	swept := 0
 	var errs []error
@@ -83,7 +83,7 @@ func (r *Runner) Sweep(ctx context.Context) (int, error) {
 			err = json.Unmarshal(b, &rec)
 		}
 		if err != nil {
-			errs = append(errs, fmt.Errorf("read the record of a killed run: %w", err))
+			errs = append(errs, fmt.Errorf("read the record of a killed run, %s: %w", f, err))
 			continue
 		}
 		o := r.Control.Origin()
@@ -99,4 +99,38 @@ func (r *Runner) Sweep(ctx context.Context) (int, error) {
 		swept++
 	}
 	return swept, errors.Join(errs...)
+}
+
+// leftovers lists the records of runs, living ones included.
+func leftovers(state string) ([]string, error) {
+	dir := filepath.Join(state, "runs")
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("look for killed runs: %w", err)
+	}
+	var files []string
+	for _, e := range entries {
+		if filepath.Ext(e.Name()) == ".json" {
+			files = append(files, filepath.Join(dir, e.Name()))
+		}
+	}
+	return files, nil
+}
+
+// Forget removes the records of killed runs on a broker that is gone, with all
+// that they had left there. The address is one without its password.
+func Forget(state, address string) error {
+	files, err := leftovers(state)
+	errs := []error{err}
+	for _, f := range files {
+		b, err := os.ReadFile(f)
+		var rec leftover
+		if err != nil || json.Unmarshal(b, &rec) != nil {
+			continue // Sweep reports it
+		}
+		if rec.Address == address && !rec.lives() {
+			errs = append(errs, remove(f))
+		}
+	}
+	return errors.Join(errs...)
 }

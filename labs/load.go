@@ -2,6 +2,8 @@ package labs
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +24,9 @@ type Run struct {
 	Product string
 	Lab     string
 	Steps   []StepLog // in the order of the plan; without a record, by name
+	// Altered says which log lines are not those that the runner saw, by the
+	// SHA-256 sums of replay.json; empty where there is no replay.json.
+	Altered []string
 }
 
 // StepLog is a step's structured log.
@@ -86,27 +91,85 @@ func LoadRun(dir string, partialToo bool) (*Run, error) {
 	if err := r.logs(); err != nil {
 		return nil, err
 	}
+	if r.Record != nil {
+		if err := r.compare(); err != nil {
+			return nil, err
+		}
+	}
 	return r, r.identify()
 }
 
-func (r *Run) logs() error {
-	files, err := filepath.Glob(filepath.Join(r.Dir, "*"+outSuffix))
+// compare holds the logs against what the runner saw.
+func (r *Run) compare() error {
+	b, err := os.ReadFile(filepath.Join(r.Dir, ReplayFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a record that another program wrote
+	}
+	var replay Replay
+	if err == nil {
+		err = json.Unmarshal(b, &replay)
+	}
 	if err != nil {
-		return fmt.Errorf("read the run's logs: %w", err)
+		return fmt.Errorf("read %s: %w", filepath.Join(r.Dir, ReplayFile), err)
+	}
+	seen := map[string][]string{}
+	for _, m := range replay.Moments {
+		if m.Kind == "line" {
+			seen[m.File] = append(seen[m.File], m.SHA256)
+		}
+	}
+	for _, s := range r.Steps {
+		r.compareStep(s, seen[s.File])
+	}
+	return nil
+}
+
+func (r *Run) compareStep(s StepLog, sums []string) {
+	for i, l := range s.Lines {
+		switch {
+		case l.Text == "" && i >= len(sums):
+			// an empty log reads as one empty line
+		case i >= len(sums):
+			r.Altered = append(r.Altered, fmt.Sprintf("%s:%d was added after the run", s.File, l.Number))
+			return
+		case digest(l.Text) != sums[i]:
+			r.Altered = append(r.Altered, fmt.Sprintf("%s:%d was changed after the run", s.File, l.Number))
+			return
+		}
+	}
+	if len(s.Lines) < len(sums) {
+		r.Altered = append(r.Altered, fmt.Sprintf("%s lacks lines that the runner saw", s.File))
+	}
+}
+
+// digest is the SHA-256 of a line, of a very long one that of its beginning.
+func digest(text string) string {
+	sum := sha256.Sum256([]byte(text[:min(len(text), maxLine)]))
+	return hex.EncodeToString(sum[:])
+}
+
+func (r *Run) logs() error {
+	files, err := os.ReadDir(r.Dir) // sorted; a glob would stumble over a [ in the path
+	if err != nil {
+		return fmt.Errorf("read the run: %w", err)
 	}
 	for _, f := range files {
-		name := filepath.Base(f)
-		if name == ReportFile {
+		name := f.Name()
+		if name == ReportFile || !strings.HasSuffix(name, outSuffix) {
 			continue
 		}
-		b, err := os.ReadFile(f)
+		b, err := os.ReadFile(filepath.Join(r.Dir, name))
 		if err != nil {
 			return fmt.Errorf("read the run's logs: %w", err)
 		}
 		r.Steps = append(r.Steps, readLog(strings.TrimSuffix(name, outSuffix), name, b))
 	}
 	if len(r.Steps) == 0 && r.Record == nil {
-		return fmt.Errorf("read the run in %s: it holds neither %s nor a *%s", r.Dir, RecordFile, outSuffix)
+		hint := ""
+		if _, err := os.Stat(filepath.Join(r.Dir, "latest")); err == nil {
+			hint = "; did you mean " + filepath.Join(r.Dir, "latest") + "?"
+		}
+		return fmt.Errorf("read the run in %s: it holds neither %s nor a *%s%s", r.Dir, RecordFile, outSuffix, hint)
 	}
 	if r.Record != nil {
 		slices.SortStableFunc(r.Steps, func(a, b StepLog) int { return r.place(a.Name) - r.place(b.Name) })

@@ -23,9 +23,11 @@ type Record struct {
 	Client   string         `json:"client"` // the client library with its version
 	Scenario File           `json:"scenario"`
 	Expected File           `json:"expected"`
-	Steps    []StepRecord   `json:"steps"`
-	Faults   []FaultRecord  `json:"faults"`
-	States   []StateRecord  `json:"states"`
+	// Fixtures are the bodies of the messages that the scenario names.
+	Fixtures map[string]string `json:"fixtures,omitempty"`
+	Steps    []StepRecord      `json:"steps"`
+	Faults   []FaultRecord     `json:"faults"`
+	States   []StateRecord     `json:"states"`
 	// Spoiled says why nothing can be concluded from the run, whatever the
 	// lines say; empty for a run that went as planned.
 	Spoiled     []string `json:"spoiled,omitempty"`

@@ -94,10 +94,10 @@ func (r *Runner) Run(ctx context.Context, l *Lab) (*Evidence, error) {
 		return nil, errors.Join(err, inspector.Close(), forget(), os.RemoveAll(e.dir))
 	}
 	x := &execution{Runner: r, lab: l, sc: &l.Scenario, id: id, dest: dest, ev: e, door: door, inspector: inspector,
-		events: make(chan func()), over: make(chan struct{})}
+		events: newEvents()}
 	x.plan()
 	x.run(ctx)
-	close(x.over)
+	x.events.end()
 	err = errors.Join(x.failed, door.Close())
 	err = errors.Join(err, inspector.Close(), r.clean(ctx, dest), forget())
 	e.Record.Ended = time.Now().UTC()

@@ -3,7 +3,10 @@ package labs
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml/ast"
 
 	"mqlab/brokers"
 	"mqlab/gate"
@@ -122,15 +125,15 @@ func (n *Names) UnmarshalYAML(decode func(any) error) error {
 // Duration is a length of time as Go writes it: 300ms, 2s.
 type Duration time.Duration
 
+// maxDuration is more than any lab needs.
+const maxDuration = 24 * time.Hour
+
 // UnmarshalYAML reads a duration with its unit.
-func (d *Duration) UnmarshalYAML(decode func(any) error) error {
-	var s string
-	if err := decode(&s); err != nil {
-		return err
-	}
-	v, err := time.ParseDuration(s)
-	if err != nil || v <= 0 {
-		return fmt.Errorf("%q is not a positive duration such as 300ms or 2s", s)
+func (d *Duration) UnmarshalYAML(n ast.Node) error {
+	text := strings.Trim(n.GetToken().Value, `"'`)
+	v, err := time.ParseDuration(text)
+	if err != nil || v <= 0 || v > maxDuration {
+		return misplaced{n.GetToken(), fmt.Sprintf("%q is not a duration such as 300ms or 2s, above zero and up to 24h", text)}
 	}
 	*d = Duration(v)
 	return nil

@@ -75,15 +75,15 @@ func (x *execution) start(ctx context.Context, s *stepRun) {
 		s.deadline = time.Now().Add(s.Timeout.Std())
 	}
 	s.guest = &gate.Guest{Step: s.Name, Stop: x.sc.Stops(s.Step), Gone: func() {},
-		Came: func(a gate.Arrival) { x.post(func() { x.arrived(ctx, s, a) }) }}
+		Came: func(a gate.Arrival) { x.events.post(func() { x.arrived(ctx, s, a) }) }}
 	argv := x.argv(x.lab, s.Step, x.id, x.stores())
 	s.rec.Command = argv
 	env := append(append([]string{}, x.Env...), x.door.Expect(s.guest)...)
 	env = append(env, EnvBroker+"="+x.Control.Origin().Address.Secret())
 	argv = append(argv[:len(argv):len(argv)], "--digest", x.lab.Digest())
 	c, err := startChild(x.ev.dir, s.Name, argv, env,
-		func(l LogLine) { x.post(func() { x.logged(ctx, s, l) }) },
-		func(e exit) { x.post(func() { x.stepEnded(s, e) }) })
+		func(l LogLine) { x.events.post(func() { x.logged(ctx, s, l) }) },
+		func(e exit) { x.events.post(func() { x.stepEnded(s, e) }) })
 	if err != nil {
 		x.failed = err
 		s.ended = true
@@ -101,6 +101,10 @@ func (x *execution) progress(p Progress) {
 	}
 }
 
+// exitUsage is the exit of a role that refused its command line, or the lab's
+// files, which were changed in mid-run.
+const exitUsage = 64
+
 // stepEnded is the end of a process whose output was read to the end.
 func (x *execution) stepEnded(s *stepRun, e exit) {
 	s.ended = true
@@ -116,6 +120,10 @@ func (x *execution) stepEnded(s *stepRun, e exit) {
 	}
 	if e.failed != nil {
 		x.failed = e.failed
+		x.end(9)
+	}
+	if e.code == exitUsage {
+		x.ev.spoil("%s did not take its command line: see %s", s.Name, s.Name+errSuffix)
 		x.end(9)
 	}
 	x.progress(Progress{Lab: x.lab.ID, Step: s.Name, Ends: true, Exit: e.code, Took: s.rec.Ended.Sub(s.rec.Started)})

@@ -61,6 +61,9 @@ func (c *checker) canHappen(at string, i int, s Step, f Fault) {
 		if j < 0 {
 			continue
 		}
+		if j == i && f.Until.Checkpoint == f.At && f.Until.Count < 2 && (f.Until.Message == "" || f.Until.Message == f.Message) {
+			c.fail(at, "the step stands there already, so this waits for nothing")
+		}
 		if j == i && (f.Until.Exit != "" || f.Until.Status == "done") {
 			c.fail(at, "the step waits for its own end")
 		}

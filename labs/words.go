@@ -48,3 +48,22 @@ func Keys() []string {
 
 // WordNames lists the status words in alphabetical order.
 func WordNames() []string { return slices.Sorted(maps.Keys(Words())) }
+
+// WordRoles says which roles log a status word. An assertion that looks for a
+// word in the steps of other roles could never be about anything.
+func WordRoles() map[string][]string {
+	consumer, all := []string{RoleConsumer}, Roles()
+	gated := []string{RoleProducer, RoleConsumer}
+	roles := map[string][]string{
+		"confirmed": {RoleProducer}, "produced": {RoleProducer}, "returned": {RoleProducer},
+		"row": {RoleInspectDB}, "snapshot": {RoleInspectDB},
+		"seeded": {RoleSetup}, "prepared": {RoleSetup},
+		"crash_injected": gated, "waiting": gated, "released": gated, "done": gated, "failed": all,
+	}
+	for _, w := range WordNames() {
+		if roles[w] == nil {
+			roles[w] = consumer
+		}
+	}
+	return roles
+}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -42,6 +44,10 @@ func (Driver) Check(d brokers.Destination) error {
 	switch {
 	case d.Queue == "":
 		return errors.New("destination.queue is missing")
+	case strings.HasPrefix(d.Queue, "amq."):
+		return errors.New("destination.queue begins with amq., which RabbitMQ keeps for itself")
+	case strings.ContainsFunc(d.Queue, unicode.IsControl):
+		return errors.New("destination.queue has a control character")
 	case len(d.Queue) > 180:
 		return errors.New("destination.queue is longer than the 180 bytes that leave room for a run's suffix") // AMQP short strings have 255
 	case d.QueueType != "" && d.QueueType != "classic" && d.QueueType != "quorum":

@@ -45,12 +45,17 @@ func (Driver) OpenInspector(ctx context.Context, at brokers.Address) (brokers.In
 		i.vhost = "/"
 	}
 	if _, err := i.queues(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("ask the management API: %w", err), i.Close())
+		return nil, errors.Join(fmt.Errorf("ask the management API at %s (the broker's URL names it as ?management=http://HOST:PORT): %w", admin.Host, err), i.Close())
 	}
 	return i, nil
 }
 
 func adminURL(u *url.URL) (*url.URL, error) {
+	for key := range u.Query() {
+		if key != "management" {
+			return nil, fmt.Errorf("read the broker URL: there is no setting %q, only management", key)
+		}
+	}
 	text := u.Query().Get("management")
 	if text == "" {
 		text = "http://" + net.JoinHostPort(u.Hostname(), "15672")
@@ -92,12 +97,12 @@ func (i *inspector) queues(ctx context.Context) ([]queue, error) {
 	req.SetBasicAuth(i.admin.User.Username(), password)
 	res, err := i.http.Do(req)
 	if err != nil {
-		return nil, fmt.Errorf("ask for the queues: %w: %w", brokers.ErrConnectionLost, err)
+		return nil, fmt.Errorf("ask for the queues: %w", err)
 	}
 	defer res.Body.Close() //nolint:errcheck // it was read to its end or is of no use
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
-		return nil, fmt.Errorf("ask for the queues: %w: %w", brokers.ErrConnectionLost, err)
+		return nil, fmt.Errorf("ask for the queues: %w", err)
 	}
 	if res.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("ask for the queues: %w: HTTP %s", brokers.ErrRefused, res.Status)

@@ -23,19 +23,35 @@ var version = "0.1.0"
 // what a command was asked for go to standard output; progress, notes and
 // errors go to standard error, an error as `mqlab: what was attempted: why`.
 type app struct {
-	out, err io.Writer
-	mu       sync.Mutex // of both, since labs can run in parallel
-	labsDir  string
+	out     *output
+	err     io.Writer
+	mu      sync.Mutex // of both, since labs can run in parallel
+	labsDir string
 }
 
-func newApp(out, err io.Writer) *app { return &app{out: out, err: err} }
+func newApp(out, err io.Writer) *app { return &app{out: &output{w: out}, err: err} }
+
+// output is standard output; it remembers that something could not be written,
+// so that no command has to ask at each line.
+type output struct {
+	w   io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.w.Write(b)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("write to standard output: %w", err)
+	}
+	return n, err
+}
 
 func (a *app) root() *cobra.Command {
 	c := &cobra.Command{
 		Use:           "mqlab",
 		Short:         "crash message consumers at exactly the chosen point and judge what was left behind",
 		Long:          "mqlab crashes message consumers at exactly the chosen point, on real brokers, and judges what was left behind.\n\n" + exitHelp(),
-		SilenceErrors: true, SilenceUsage: true,
+		SilenceErrors: true, SilenceUsage: true, Version: version,
 	}
 	c.SetOut(a.out)
 	c.SetErr(a.err)
@@ -56,6 +72,15 @@ func exitHelp() string {
 
 // exitCode prints an error and returns its code.
 func (a *app) exitCode(err error) int {
+	if a.out.err != nil {
+		// A report that nobody could read is no report; only an interruption and
+		// a violation say more.
+		a.say("mqlab: %v", a.out.err)
+		if c := code(err); c == exitInterrupted || c == exitViolated {
+			return c
+		}
+		return exitEnvironment
+	}
 	if err == nil {
 		return exitHeld
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"mqlab/compose"
+	"mqlab/labs"
 )
 
 func (a *app) brokerCommand() *cobra.Command {
@@ -50,6 +51,9 @@ func (a *app) brokerCommand() *cobra.Command {
 			if k == nil {
 				fmt.Fprintf(a.out, "no %s is kept running\n", args[0]) //nolint:errcheck // as above
 				return nil
+			}
+			if err := labs.Forget(o.State, k.Shown()); err != nil {
+				return environment(err)
 			}
 			fmt.Fprintf(a.out, "%s %s is down\n", k.Product, k.Provider) //nolint:errcheck // as above
 			return nil

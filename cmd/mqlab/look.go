@@ -25,14 +25,17 @@ func (a *app) listCommand() *cobra.Command {
 			return usage("%w", err)
 		}
 		w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+		var broken []error
 		for _, id := range ids {
 			l, err := c.Load(id)
 			if err != nil {
-				return err
+				broken = append(broken, err)
+				fmt.Fprintf(w, "%s\t(broken, see below)\n", id) //nolint:errcheck // Flush says it
+				continue
 			}
-			fmt.Fprintf(w, "%s\t%s\n", id, l.Scenario.Summary) //nolint:errcheck // Flush says it
+			fmt.Fprintf(w, "%s\t%s\n", id, l.Scenario.Summary) //nolint:errcheck // as above
 		}
-		return w.Flush()
+		return errors.Join(append(broken, w.Flush())...)
 	}}
 }
 
@@ -105,16 +108,7 @@ func (a *app) judgeSaved(dir string, partial bool) (*assert.Report, error) {
 	if err != nil {
 		return nil, environment(err)
 	}
-	c, err := a.catalogue()
-	if err != nil {
-		return nil, usage("%w", err)
-	}
-	var l *labs.Lab
-	if run.Record != nil {
-		l, err = c.Recorded(run.Record)
-	} else {
-		l, err = c.Load(run.Product + "/" + run.Lab)
-	}
+	l, err := a.labOf(run)
 	if err != nil {
 		return nil, err
 	}
@@ -127,6 +121,19 @@ func (a *app) judgeSaved(dir string, partial bool) (*assert.Report, error) {
 		return nil, err
 	}
 	return assert.Judge(run, e), nil
+}
+
+// labOf is the lab as it was run, or that of the catalogue for a folder without
+// a record.
+func (a *app) labOf(run *labs.Run) (*labs.Lab, error) {
+	if run.Record != nil {
+		return labs.Recorded(run.Record)
+	}
+	c, err := a.catalogue()
+	if err != nil {
+		return nil, usage("%w", err)
+	}
+	return c.Load(run.Product + "/" + run.Lab)
 }
 
 func (a *app) printSaved(r *assert.Report, format string, several bool) error {

@@ -27,8 +27,11 @@ func Main(args []string) int {
 		}
 		return code
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
+	// A reader that is gone must not kill a run in the middle: the write fails
+	// instead. Caught, not ignored, since children would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	// The first Ctrl-C ends the run in order, a second one ends mqlab.
 	context.AfterFunc(ctx, stop)
 	a := newApp(os.Stdout, os.Stderr)

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"strings"
 
 	"mqlab/brokers"
 	"mqlab/cmd/mqlab/role"
@@ -15,8 +16,9 @@ import (
 // roleMain is the hidden command that a step's process runs. It parses its own
 // flags: five of them start in every run, and cobra's tree is not needed.
 func roleMain(ctx context.Context, args []string) (int, error) {
-	if len(args) == 0 {
-		return 0, fmt.Errorf("which role? there is %v", labs.Roles())
+	if len(args) == 0 || strings.HasPrefix(args[0], "-") {
+		return 0, fmt.Errorf("usage: %s=URL mqlab role ROLE --lab BROKER/NAME [--step STEP] [--store DIR] [--received N]; there is %s",
+			role.EnvBroker, strings.Join(labs.Roles(), ", "))
 	}
 	o := role.Options{Role: args[0], Registry: registry(), Catalogue: labs.NewCatalogue(expected.Files()),
 		Out: os.Stdout, Err: os.Stderr, Exit: os.Exit}

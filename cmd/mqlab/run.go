@@ -197,7 +197,7 @@ func (a *app) progress(jobs int) func(labs.Progress) {
 	}
 	return func(p labs.Progress) {
 		if p.Ends {
-			a.say("%-14s exit %d  %s", p.Step, p.Exit, p.Took.Round(time.Millisecond))
+			a.say("%-14s exit %-3d  %s", p.Step, p.Exit, p.Took.Round(time.Millisecond))
 		}
 	}
 }

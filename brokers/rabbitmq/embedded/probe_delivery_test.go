@@ -277,7 +277,10 @@ func lifetimes(p *probe) {
 	p.say("server-named %s and %d more", q.Name[:8], len(q.Name)-8)
 	_, err = ch.QueueDeclare(name("excl"), true, false, true, false, nil)
 	p.must(err)
-	p.must(ch.Publish("", name("excl"), false, false, amqp.Publishing{}))
+	p.must(ch.Confirm(false))
+	sent, err := ch.PublishWithDeferredConfirm("", name("excl"), false, false, amqp.Publishing{})
+	p.must(err)
+	sent.Wait() // without it the message may still be on its way to the queue
 	q, err = ch.QueueDeclare(name("excl"), true, false, true, false, nil)
 	p.say("exclusive, declared again by its owner: %v %v", q.Messages, err)
 	for _, try := range []struct {
