@@ -81,8 +81,10 @@ func (j *judge) account() {
 	j.closed = j.settle()
 }
 
-// settle draws the balance. A key without a row is lost only if the broker
-// does not hold it any more, and who does not know that cannot say "lost".
+// settle draws the balance. A key without a row is lost only if the broker does
+// not hold it any more, and who does not know that cannot say "lost". What the
+// broker still holds may be copies of keys that are done, or of a key that a
+// consumer took and dropped: only keys that nobody received are surely queued.
 func (j *judge) settle() error {
 	var missing []int
 	for i, e := range j.book {
@@ -100,9 +102,13 @@ func (j *judge) settle() error {
 		return nil
 	}
 	left, err := j.left()
+	taken := slices.IndexFunc(missing, func(i int) bool { return j.received(j.book[i].Key) })
 	switch {
 	case err != nil:
 		return unknownf("%s has no row, and nobody knows whether it is still queued: %v", j.balance.Lost[0], err)
+	case left > 0 && taken >= 0:
+		return unknownf("%s was received and has no row, and the broker still holds %d messages: it cannot be told whether it is lost or comes again",
+			j.book[missing[taken]].Key, left)
 	case left >= int64(len(missing)):
 		for _, i := range missing {
 			j.book[i].Queued = true
@@ -112,6 +118,16 @@ func (j *judge) settle() error {
 		return unknownf("%d keys have no row and the broker still holds %d messages: it cannot be told which are lost", len(missing), left)
 	}
 	return nil
+}
+
+// received reports whether any consumer took a delivery about the key.
+func (j *judge) received(key string) bool {
+	for l := range j.all() {
+		if l.Has(Pairs{"status": "received", "aggregateId": key}) {
+			return true
+		}
+	}
+	return false
 }
 
 // left is what the broker still owed the consumers at the end.

@@ -19,8 +19,9 @@ const maxReasons = 50
 
 // spoiled says why nothing can be concluded from the run, and shows it.
 func (j *judge) spoiled() (reasons []string, shown []Evidence) {
+	reasons = slices.Clone(j.run.Altered)
 	if j.run.Record == nil {
-		reasons = j.foreignFaults()
+		reasons = append(reasons, j.foreignFaults()...)
 	} else {
 		r := j.run.Record
 		reasons = append(reasons, r.Spoiled...)
@@ -32,6 +33,7 @@ func (j *judge) spoiled() (reasons []string, shown []Evidence) {
 		reasons = append(reasons, j.faults()...)
 		ends, tail := j.ends()
 		reasons, shown = append(reasons, ends...), tail
+		reasons = append(reasons, j.cuts()...)
 	}
 	reasons = append(reasons, j.grammar()...)
 	for i := range reasons {
@@ -129,7 +131,7 @@ func (j *judge) lastWords(step string) []Evidence {
 	if err != nil {
 		return nil // it wrote none
 	}
-	lines := bytes.Split(bytes.TrimRight(b, "\r\n"), []byte("\n"))
+	lines := withoutDump(bytes.Split(bytes.TrimRight(b, "\r\n"), []byte("\n")))
 	from := max(0, len(lines)-tailLines)
 	var out []Evidence
 	for i, l := range lines[from:] {
@@ -138,6 +140,17 @@ func (j *judge) lastWords(step string) []Evidence {
 		}
 	}
 	return out
+}
+
+// withoutDump leaves out what Go writes when SIGQUIT ends a process, but for
+// its first line: it ends with the registers, which tell nobody anything.
+func withoutDump(lines [][]byte) [][]byte {
+	for i, l := range lines {
+		if bytes.HasPrefix(l, []byte("SIGQUIT: quit")) {
+			return lines[:i+1]
+		}
+	}
+	return lines
 }
 
 // grammar names lines of ours that are broken, and in a run of ours also words

@@ -54,11 +54,11 @@ func spoilings() []spoiling {
 		{"missing queue", record(func(r *labs.Record) { r.States[1].State, r.States[1].Err = nil, "no such destination: orders.crash" }),
 			"the broker did not tell its state at the end: no such destination: orders.crash", false},
 		{"figure missing", record(func(r *labs.Record) { delete(r.States[1].State.Figures, "depth") }), "the broker's state at the end has no depth", false},
-		{"log missing", func(t *testing.T, dir string) { remove(t, dir, "consumer-run1.out.txt") }, "consumer-run1 wrote no structured line", false},
-		{"log empty", file("consumer-run1.out.txt", func(string) string { return "" }), "consumer-run1 wrote no structured line", false},
-		{"log foreign", file("consumer-run1.out.txt", func(string) string { return "hello\n" }), "consumer-run1 wrote no structured line", false},
-		{"no snapshot", file("inspect-db.out.txt", without("snapshot")), "no line of inspect-db has business_rows", false},
-		{"inspect-db missing", func(t *testing.T, dir string) { remove(t, dir, "inspect-db.out.txt") }, "inspect-db wrote no structured line", false},
+		{"log missing", func(t *testing.T, dir string) { remove(t, dir, "consumer-run1.out.txt") }, "consumer-run1 ran, but its log is missing", true},
+		{"log empty", file("consumer-run1.out.txt", func(string) string { return "" }), "the halt of consumer-run1 struck, but its log does not end with crash_injected: it was cut", true},
+		{"log foreign", file("consumer-run1.out.txt", func(string) string { return "hello\n" }), "the halt of consumer-run1 struck, but its log does not end with crash_injected: it was cut", true},
+		{"no snapshot", file("inspect-db.out.txt", without("snapshot")), "inspect-db ended with exit 0, but its log does not end with snapshot: it was cut", true},
+		{"inspect-db missing", func(t *testing.T, dir string) { remove(t, dir, "inspect-db.out.txt") }, "inspect-db ran, but its log is missing", true},
 		{"row line cut", file("inspect-db.out.txt", without("amountCents=8950")), "inspect-db counts 3 rows of finished work and lists 2", false},
 	}
 }
@@ -146,15 +146,21 @@ func TestAccountGuards(t *testing.T) {
 		want   Outcome
 		says   string
 	}{
-		"still queued": {"ack-first", record(func(r *labs.Record) { r.States[1].State.Left = 1 }), "{account: keys, want: even}", Held, "even"},
-		"end unknown":  {"ack-first", record(func(r *labs.Record) { r.States = r.States[:1] }), lost, Inconclusive, "nobody knows whether it is still queued"},
+		"still queued": {"ack-first", func(t *testing.T, dir string) {
+			unreceived(t, dir, "order-1001")
+			record(func(r *labs.Record) { r.States[1].State.Left = 1 })(t, dir)
+		}, "{account: keys, want: even}", Held, "even"},
+		"received, and something left": {"ack-first", record(func(r *labs.Record) { r.States[1].State.Left = 5 }), lost, Inconclusive,
+			"order-1001 was received and has no row, and the broker still holds 5 messages: it cannot be told whether it is lost or comes again"},
+		"unreceived, nothing left": {"ack-first", func(t *testing.T, dir string) { unreceived(t, dir, "order-1001") }, lost, Held, "lost order-1001"},
+		"end unknown":              {"ack-first", record(func(r *labs.Record) { r.States = r.States[:1] }), lost, Inconclusive, "nobody knows whether it is still queued"},
 		"no answer": {"ack-first", record(func(r *labs.Record) { r.States[1].State, r.States[1].Err = nil, "timeout" }), lost, Inconclusive,
 			"the broker did not tell its state at the end: timeout"},
 		"read too early": {"ack-first", record(func(r *labs.Record) {
 			step(r, "consumer-run2").Ended = step(r, "inspect-db").Started.Add(time.Millisecond)
 		}), lost, Inconclusive, "inspect-db read the store before consumer-run2 had ended"},
-		"nothing confirmed": {"ack-first", file("producer.out.txt", without("confirmed")), lost, Inconclusive, "no step got a message confirmed"},
-		"no snapshot":       {"ack-first", file("inspect-db.out.txt", without("snapshot")), lost, Inconclusive, "inspect-db was cut"},
+		"nothing confirmed": {"ack-first", file("producer.out.txt", without("status=confirmed")), lost, Inconclusive, "no step got a message confirmed"},
+		"no snapshot":       {"ack-first", file("inspect-db.out.txt", without("snapshot")), lost, Inconclusive, "inspect-db ended with exit 0, but its log does not end with snapshot: it was cut"},
 		"store never read": {"ack-first", record(func(r *labs.Record) {
 			r.Scenario.Text = strings.Replace(r.Scenario.Text, "{name: consumer-run2, role: consumer}",
 				"{name: consumer-run2, role: consumer, consumer: {store: other}}", 1)
@@ -184,8 +190,10 @@ func TestAccountUndecided(t *testing.T) {
 		return strings.ReplaceAll(without("order-1002")(s), "business_rows=2", "business_rows=1")
 	})
 	edit(t, dir, func(r *labs.Record) { r.States[1].State.Left = 1 })
+	unreceived(t, dir, "order-1001")
+	unreceived(t, dir, "order-1002")
 	run := loadRun(t, dir)
-	r := Judge(run, claim(t, run, "received: {count: {status: received}, in: [consumer-run1], want: 1}"))
+	r := Judge(run, claim(t, run, "received: {count: {status: received}, in: [consumer-run2], want: 1}"))
 	want := "PASS received: 1\n" +
 		"INCONCLUSIVE account: 2 keys have no row and the broker still holds 1 messages: it cannot be told which are lost\n" +
 		"RESULT: inconclusive: 2 keys have no row and the broker still holds 1 messages: it cannot be told which are lost\n"

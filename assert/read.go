@@ -98,6 +98,8 @@ func (d *decoder) fields(a *Assertion, e entry, m measure) {
 		}
 	}
 	d.inspectOnly(*a, e.value.get("in"))
+	d.silent(*a, e.value)
+	d.vacuous(*a, m.want, e.value.get("want"))
 }
 
 // unknown refuses keys that nothing takes and, when takes is given, keys that

@@ -123,9 +123,18 @@ func (s shape) schema() *jsonschema.Schema {
 	case anExit:
 		low.Minimum, high.Minimum, high.Maximum = jsonschema.Ptr(1.0), jsonschema.Ptr(0.0), jsonschema.Ptr(254.0)
 	}
-	ranged := object(nil, map[string]*jsonschema.Schema{"min": low, "max": high})
-	ranged.MinProperties = jsonschema.Ptr(1)
-	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{value, ranged, object([]string{"not"}, map[string]*jsonschema.Schema{"not": value})}}
+	// A single bound that every value keeps claims nothing.
+	atLeast, atMost, not := *low, *high, value
+	atMost.ExclusiveMaximum = jsonschema.Ptr(float64(beyond))
+	if s == aFigure {
+		atLeast.Minimum = jsonschema.Ptr(1.0)
+		not = &jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "integer", Minimum: jsonschema.Ptr(0.0)}, {Enum: []any{"none"}}}}
+	}
+	return &jsonschema.Schema{AnyOf: []*jsonschema.Schema{value,
+		object([]string{"min", "max"}, map[string]*jsonschema.Schema{"min": low, "max": high}),
+		object([]string{"min"}, map[string]*jsonschema.Schema{"min": &atLeast}),
+		object([]string{"max"}, map[string]*jsonschema.Schema{"max": &atMost}),
+		object([]string{"not"}, map[string]*jsonschema.Schema{"not": not})}}
 }
 
 func (s shape) valueSchema() *jsonschema.Schema {
