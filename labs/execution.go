@@ -2,6 +2,7 @@ package labs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"syscall"
@@ -150,6 +151,21 @@ func (x *execution) run(ctx context.Context) {
 	if !x.ending {
 		s, err := x.ask(ctx)
 		x.ev.state(StateRecord{At: AtEnd, Of: x.dest.Name()}, s, err)
+		if errors.Is(err, brokers.ErrConnectionLost) {
+			x.checkBroker(ctx)
+		}
+	}
+}
+
+// checkBroker looks whether the broker is still there after a connection was
+// lost. If it is gone, what the roles did since then proves nothing; the news
+// that its process has ended may come later than they do.
+func (x *execution) checkBroker(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	if _, err := x.Driver.Probe(bounded, x.Control.Origin().Address); err != nil && ctx.Err() == nil {
+		x.ev.spoil("the broker went away in mid-run: %v%s", err, lastWords(x.Control.LastWords()))
+		x.end(syscall.SIGKILL)
 	}
 }
 
@@ -211,6 +227,13 @@ func (x *execution) latest(ctx context.Context) (brokers.State, error) {
 		x.state = &StateRecord{Time: asked, State: &s}
 		if err != nil {
 			x.state = &StateRecord{Time: asked, Err: err.Error()}
+		}
+		if errors.Is(err, brokers.ErrConnectionLost) && !x.ending {
+			x.checkBroker(ctx)
+			if !x.ending {
+				x.ev.spoil("the runner's own connection to the broker was lost: %v", err)
+				x.end(syscall.SIGKILL)
+			}
 		}
 	}
 	if x.state.State == nil {

@@ -68,7 +68,7 @@ func (x *execution) start(ctx context.Context, s *stepRun) {
 	if s.Inspect != "" {
 		st, err := x.ask(ctx)
 		x.ev.state(StateRecord{At: AtInspect, Step: s.Name, Of: x.dest.Name()}, st, err)
-		x.stepEnded(s, exit{})
+		x.stepEnded(ctx, s, exit{})
 		return
 	}
 	if s.Timeout > 0 {
@@ -83,7 +83,7 @@ func (x *execution) start(ctx context.Context, s *stepRun) {
 	argv = append(argv[:len(argv):len(argv)], "--digest", x.lab.Digest())
 	c, err := startChild(x.ev.dir, s.Name, argv, env,
 		func(l LogLine) { x.events.post(func() { x.logged(ctx, s, l) }) },
-		func(e exit) { x.events.post(func() { x.stepEnded(s, e) }) })
+		func(e exit) { x.events.post(func() { x.stepEnded(ctx, s, e) }) })
 	if err != nil {
 		x.failed = err
 		s.ended = true
@@ -101,12 +101,17 @@ func (x *execution) progress(p Progress) {
 	}
 }
 
-// exitUsage is the exit of a role that refused its command line, or the lab's
-// files, which were changed in mid-run.
-const exitUsage = 64
+const (
+	// exitUsage is the exit of a role that refused its command line, or the
+	// lab's files, which were changed in mid-run.
+	exitUsage = 64
+	// exitConnectionLost is the exit of a role whose broker went away, or took
+	// its connection away.
+	exitConnectionLost = 75
+)
 
 // stepEnded is the end of a process whose output was read to the end.
-func (x *execution) stepEnded(s *stepRun, e exit) {
+func (x *execution) stepEnded(ctx context.Context, s *stepRun, e exit) {
 	s.ended = true
 	s.rec.Ended = time.Now().UTC()
 	s.rec.Exit, s.rec.Signal = &e.code, e.signal
@@ -121,6 +126,9 @@ func (x *execution) stepEnded(s *stepRun, e exit) {
 	if e.failed != nil {
 		x.failed = e.failed
 		x.end(9)
+	}
+	if e.code == exitConnectionLost && !x.ending {
+		x.checkBroker(ctx)
 	}
 	if e.code == exitUsage {
 		x.ev.spoil("%s did not take its command line: see %s", s.Name, s.Name+errSuffix)

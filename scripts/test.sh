@@ -83,7 +83,7 @@ if [ -n "$native" ]; then
 fi
 
 say "go test"
-go test -race ./... 2>&1 | tee "$work/test.log"
+go test -race -count=1 ./... 2>&1 | tee "$work/test.log"
 
 say "left out"
 if [ ${#left_out[@]} = 0 ]; then echo "nothing"; else printf -- '- %s\n' "${left_out[@]}"; fi

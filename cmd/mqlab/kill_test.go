@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -93,23 +94,35 @@ func TestKilledWithItsBroker(t *testing.T) {
 	})
 }
 
-// TestBrokerDies kills the broker's process in mid-run: inconclusive, and the
-// evidence is kept.
+// TestBrokerDies kills the broker's process in mid-run: inconclusive, whoever
+// notices it first, and the evidence is kept.
 func TestBrokerDies(t *testing.T) {
 	t.Parallel()
+	t.Run("embedded", func(t *testing.T) { t.Parallel(); brokerDies(t, "embedded", " embedded rabbitmq") })
+	t.Run("native", func(t *testing.T) {
+		t.Parallel()
+		if _, err := exec.LookPath("epmd"); err != nil {
+			t.Skip("no epmd on the PATH: install rabbitmq-server, as scripts/test.sh does")
+		}
+		brokerDies(t, "native", "beam.smp")
+	})
+}
+
+func brokerDies(t *testing.T, provider, process string) {
+	t.Helper()
 	m := newMqlab(t)
 	m.slow()
-	c, out := m.start("run", "rabbitmq/slow", "--labs", "mine", "--broker", "embedded")
+	c, out := m.start("run", "rabbitmq/slow", "--labs", "mine", "--broker", provider)
 	eventually(t, "a consumer is frozen", m.stopped)
 	for pid, cmd := range m.ours() {
-		if strings.Contains(cmd, " embedded rabbitmq") {
+		if strings.Contains(cmd, process) {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 		}
 	}
 	c.Wait() //nolint:errcheck // its code is looked at
-	if c.ProcessState.ExitCode() != exitInconclusive || !strings.Contains(out.String(), "the broker died in mid-run") {
+	if c.ProcessState.ExitCode() != exitInconclusive || !strings.Contains(out.String(), "in mid-run") {
 		t.Fatalf("exit %d\n%s", c.ProcessState.ExitCode(), out)
 	}
 	if left := m.ours(); len(left) > 0 {
