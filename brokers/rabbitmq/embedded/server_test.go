@@ -38,7 +38,10 @@ func TestOptions(t *testing.T) {
 // for the machine has other work to do.
 func TestStart(t *testing.T) {
 	best := time.Hour
-	for range 10 {
+	for range 100 { // a busy machine may need several tries to show it once
+		if best <= 10*time.Millisecond {
+			break
+		}
 		start := time.Now()
 		s, err := embedded.Open(t.Context(), embedded.Options{})
 		if err != nil {
