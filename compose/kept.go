@@ -60,9 +60,18 @@ func (o *Opener) Kept(product string) (*Kept, error) {
 		return nil, fmt.Errorf("look for a kept %s: read %s: %w (remove the file if nothing is kept)", product, o.keptFile(product), err)
 	}
 	if !k.Alive() {
-		return nil, os.Remove(o.keptFile(product))
+		return nil, o.forget(product)
 	}
 	return &k, nil
+}
+
+// forget removes the record of a broker that has ended; another mqlab may have
+// done it before.
+func (o *Opener) forget(product string) error {
+	if err := os.Remove(o.keptFile(product)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("forget the kept %s: %w", product, err)
+	}
+	return nil
 }
 
 func (o *Opener) keptControl(ctx context.Context, d brokers.Driver) (brokers.Control, error) {
@@ -167,5 +176,5 @@ func (o *Opener) Down(ctx context.Context, product string) (*Kept, error) {
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return k, os.Remove(o.keptFile(product))
+	return k, o.forget(product)
 }

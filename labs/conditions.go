@@ -26,7 +26,7 @@ func (x *execution) holds(ctx context.Context, c *Condition) bool {
 // did reports whether a step has done what the condition says.
 func (x *execution) did(s *stepRun, c *Condition) bool {
 	if c.Exit != "" {
-		return s.ended && (c.Exit == "any" || strconv.Itoa(*s.rec.Exit) == c.Exit)
+		return s.ended && s.rec.Exit != nil && (c.Exit == "any" || strconv.Itoa(*s.rec.Exit) == c.Exit)
 	}
 	n := 0
 	for _, a := range s.standing {

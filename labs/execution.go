@@ -201,7 +201,7 @@ func (x *execution) advance(ctx context.Context, tick *time.Timer) {
 			again = true
 		}
 	}
-	if x.drainable() != nil && !x.ending {
+	if !x.ending && x.drainable() != nil {
 		x.drain(ctx)
 	} else {
 		x.first = time.Time{} // two readings agree only about the same consumers

@@ -30,8 +30,11 @@ type Record struct {
 	States   []StateRecord     `json:"states"`
 	// Spoiled says why nothing can be concluded from the run, whatever the
 	// lines say; empty for a run that went as planned.
-	Spoiled     []string `json:"spoiled,omitempty"`
-	Interrupted bool     `json:"interrupted,omitempty"`
+	Spoiled []string `json:"spoiled,omitempty"`
+	// Left says what could not be removed from a broker that goes on; the next
+	// run there does it.
+	Left        string `json:"left,omitempty"`
+	Interrupted bool   `json:"interrupted,omitempty"`
 }
 
 // StepRecord is one step as it was run.

@@ -99,7 +99,12 @@ func (r *Runner) Run(ctx context.Context, l *Lab) (*Evidence, error) {
 	x.run(ctx)
 	x.events.end()
 	err = errors.Join(x.failed, door.Close())
-	err = errors.Join(err, inspector.Close(), r.clean(ctx, dest), forget())
+	err = errors.Join(err, inspector.Close())
+	if left := r.clean(ctx, dest); left != nil {
+		e.Record.Left = left.Error() // the record stays, so that the next run removes it
+	} else {
+		err = errors.Join(err, forget())
+	}
 	e.Record.Ended = time.Now().UTC()
 	e.Record.Complete = !e.Record.Interrupted
 	return e, errors.Join(err, e.write())

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -26,6 +27,8 @@ type session struct {
 	conn *amqp.Connection
 	ch   *amqp.Channel
 	raw  net.Conn
+
+	calls sync.Mutex // the client hands a channel's answers to whoever waits first
 }
 
 type options struct {
@@ -86,6 +89,8 @@ func (s *session) reopen(ctx context.Context) error {
 // call runs a synchronous request of a client that knows no context: when ctx
 // ends first, the socket is cut, which ends the request.
 func (s *session) call(ctx context.Context, f func() error) error {
+	s.calls.Lock()
+	defer s.calls.Unlock()
 	stop := context.AfterFunc(ctx, func() { s.raw.Close() }) //nolint:errcheck // cutting it is the point
 	err := f()
 	if !stop() {

@@ -211,6 +211,9 @@ func (a *app) runAll(ctx context.Context, jobs []job, runners map[string]*labs.R
 	for range min(f.parallel, len(jobs)) {
 		workers.Go(func() {
 			for i := range next {
+				if ctx.Err() != nil {
+					continue // both were ready, the interruption wins
+				}
 				results[i] = a.runOne(ctx, jobs[i], runners[jobs[i].lab.Product])
 				if f.format == "text" {
 					a.print(results[i], len(jobs))
@@ -218,11 +221,13 @@ func (a *app) runAll(ctx context.Context, jobs []job, runners map[string]*labs.R
 			}
 		})
 	}
+send:
 	for i := range jobs {
-		if ctx.Err() != nil {
-			break
+		select {
+		case next <- i:
+		case <-ctx.Done():
+			break send
 		}
-		next <- i
 	}
 	close(next)
 	workers.Wait()

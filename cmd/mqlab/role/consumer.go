@@ -56,7 +56,7 @@ func (c *consumer) loop(ctx context.Context) (received int64, err error) {
 	for c.o.Received == 0 || received < int64(c.o.Received) {
 		d, err := c.source.Receive(receiving)
 		if err != nil {
-			if errors.Is(context.Cause(receiving), errStopped) {
+			if errors.Is(context.Cause(receiving), errStopped) || errors.Is(err, brokers.ErrClosed) { // a Cancel is heard before its reason
 				return received, nil
 			}
 			return received, err
@@ -107,7 +107,7 @@ func (c *consumer) handle(ctx context.Context, d brokers.Delivery) error {
 		envelope = labs.Envelope{MessageID: d.Message().ID, AggregateID: d.Message().Key}
 	}
 	h.about = append(envelope.Pairs(), labs.Pair{Key: "destination", Value: c.dest.Name()})
-	h.envelope = envelope
+	h.envelope, h.readable = envelope, err == nil
 	c.log.line("received", append(h.pairs(), labs.Pair{Key: "consumer", Value: h.marks.Consumer}, number("attempt", int64(h.marks.Attempt)),
 		labs.Pair{Key: "redelivered", Value: string(h.marks.Redelivered)})...)
 	if err == nil {
@@ -127,6 +127,7 @@ type handling struct {
 	envelope labs.Envelope
 	about    []labs.Pair
 	settled  bool
+	readable bool // the body is an envelope
 }
 
 // pairs are a fresh copy of what every line about the delivery begins with.
@@ -184,7 +185,7 @@ func (h *handling) failed(ctx context.Context, err error) error {
 	if h.settled {
 		return nil // too late to give it back
 	}
-	again := kind != "invalid_order" && h.envelope.EventType != ""
+	again := kind != "invalid_order" && h.readable
 	if err := h.d.Nack(ctx, again); err != nil {
 		return fmt.Errorf("give the delivery back: %w", err)
 	}
