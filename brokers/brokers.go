@@ -110,7 +110,7 @@ type ConsumerOptions struct {
 	ClientName string        // shown by the broker's own tools
 	Consumer   string        // the consumer's name on the broker
 	Prefetch   int           // deliveries the broker hands out before an ack; 0 means 1
-	Heartbeat  time.Duration // the broker's patience with a silent client; 0 means the client's default
+	Heartbeat  time.Duration // the broker's patience with a silent client; in whole seconds; 0 means the server's default
 }
 
 // Message is what is published. Body goes out byte for byte.

@@ -125,12 +125,12 @@ func (o *Opener) Open(ctx context.Context, product string, choices []Choice) (br
 	if strings.Contains(want, "://") {
 		return o.adopt(ctx, d, want)
 	}
-	kept, err := o.keptControl(ctx, d)
+	kept, err := o.Kept(product)
 	if err != nil {
 		return nil, err
 	}
-	if kept != nil && (want == Auto || want == kept.Origin().Provider) {
-		return kept, nil
+	if kept != nil && (want == Auto || want == kept.Provider) {
+		return kept.adopt(ctx, d)
 	}
 	if want == Auto {
 		return o.auto(ctx, d)
@@ -142,12 +142,16 @@ func (o *Opener) Open(ctx context.Context, product string, choices []Choice) (br
 	if err := p.missing(product); err != nil {
 		return nil, err
 	}
-	simulated := ""
-	if want == Embedded {
-		simulated = " (simulated)"
-	}
-	o.note(fmt.Sprintf("broker: %s for %s%s", want, product, simulated))
+	o.note(taken(want, product))
 	return p.start(ctx, o, d)
+}
+
+// taken says which provider was taken.
+func taken(provider, product string) string {
+	if provider == Embedded {
+		product += " (simulated)"
+	}
+	return fmt.Sprintf("broker: %s for %s", provider, product)
 }
 
 // auto takes the first provider that is ready and says why not the others.
@@ -162,14 +166,7 @@ func (o *Opener) auto(ctx context.Context, d brokers.Driver) (brokers.Control, e
 			why = append(why, fmt.Sprintf("%s is %v", name, err))
 			continue
 		}
-		note := fmt.Sprintf("broker: %s for %s", name, d.Name())
-		if name == Embedded {
-			note += " (simulated)"
-		}
-		if len(why) > 0 {
-			note += "; " + strings.Join(why, "; ")
-		}
-		o.note(note)
+		o.note(strings.Join(append([]string{taken(name, d.Name())}, why...), "; "))
 		return p.start(ctx, o, d)
 	}
 	return nil, fmt.Errorf("no broker for %s: %s", d.Name(), strings.Join(why, "; "))

@@ -45,6 +45,11 @@ func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver) (*proces
 		return nil, failedStart(p, fmt.Errorf("start the embedded %s: %w", d.Name(), err))
 	}
 	p.origin = brokers.Origin{Product: d.Name(), Provider: Embedded, Version: o.Version, Address: at,
-		Lacks: []brokers.Capability{brokers.Durable, brokers.Quorum}}
+		Lacks: embeddedLacks()}
 	return p, nil
+}
+
+// embeddedLacks lists what no stand-in of ours can do.
+func embeddedLacks() []brokers.Capability {
+	return []brokers.Capability{brokers.Durable, brokers.Quorum}
 }

@@ -160,18 +160,27 @@ type process struct {
 	err    error
 }
 
-// startGuarded starts a guard over commands. The caller waits for readiness.
+// startGuarded starts a guard over commands. The caller waits for readiness; on
+// an error the broker's folder is gone.
 func (o *Opener) startGuarded(spec guardSpec) (*process, error) {
+	p, err := o.startGuard(spec)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start the guard: %w", err), os.RemoveAll(spec.Dir))
+	}
+	return p, nil
+}
+
+func (o *Opener) startGuard(spec guardSpec) (*process, error) {
 	g := exec.Command(o.Program[0], append(append([]string(nil), o.Program[1:]...), "guard")...) //nolint:noctx // it ends with its pipe
 	g.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	pipe, err := g.StdinPipe()
 	if err != nil {
-		return nil, fmt.Errorf("start the guard: %w", err)
+		return nil, err
 	}
 	p := &process{dir: spec.Dir, log: filepath.Join(spec.Dir, logFile), guard: g, pipe: pipe, died: make(chan struct{})}
 	g.Stdout, g.Stderr = &p.last, &p.last
 	if err := g.Start(); err != nil {
-		return nil, fmt.Errorf("start the guard: %w", err)
+		return nil, err
 	}
 	go func() { // ends with the guard, which Release waits for
 		g.Wait() //nolint:errcheck // the broker's log says why
@@ -182,7 +191,7 @@ func (o *Opener) startGuarded(spec guardSpec) (*process, error) {
 		_, err = pipe.Write(append(b, '\n'))
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("start the guard: %w", err), p.Release())
+		return nil, errors.Join(err, p.Release())
 	}
 	return p, nil
 }

@@ -74,21 +74,18 @@ func (o *Opener) forget(product string) error {
 	return nil
 }
 
-func (o *Opener) keptControl(ctx context.Context, d brokers.Driver) (brokers.Control, error) {
-	k, err := o.Kept(d.Name())
-	if k == nil || err != nil {
-		return nil, err
-	}
+// adopt takes a kept broker for a run, if it answers.
+func (k *Kept) adopt(ctx context.Context, d brokers.Driver) (brokers.Control, error) {
 	at, err := brokers.ParseAddress(k.Address)
-	if err != nil {
-		return nil, fmt.Errorf("adopt the kept %s: %w", d.Name(), err)
+	if err == nil {
+		_, err = d.Probe(ctx, at)
 	}
-	if _, err := d.Probe(ctx, at); err != nil {
+	if err != nil {
 		return nil, fmt.Errorf("adopt the kept %s: %w (mqlab broker down %s ends it)", d.Name(), err, d.Name())
 	}
 	origin := brokers.Origin{Product: d.Name(), Provider: k.Provider, Version: k.Version, Address: at, Adopted: true}
 	if k.Provider == Embedded {
-		origin.Lacks = []brokers.Capability{brokers.Durable, brokers.Quorum}
+		origin.Lacks = embeddedLacks()
 	}
 	return adopted{origin}, nil
 }

@@ -156,7 +156,7 @@ func rabbitmqSpec(dir string, ports rabbitmqPorts) (guardSpec, brokers.Address, 
 			return guardSpec{}, brokers.Address{}, fmt.Errorf("configure rabbitmq: %w", err)
 		}
 	}
-	env := []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LANG=C.UTF-8",
+	env := []string{"PATH=" + os.Getenv("PATH") + ":/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=" + dir, "LANG=C.UTF-8",
 		fmt.Sprintf("RABBITMQ_NODENAME=mqlab%d@localhost", ports.amqp), // unique on this machine while it runs
 		"RABBITMQ_DIST_PORT=" + strconv.Itoa(ports.dist),
 		"ERL_EPMD_PORT=" + strconv.Itoa(ports.epmd), "ERL_EPMD_ADDRESS=127.0.0.1",

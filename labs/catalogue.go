@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -166,8 +167,9 @@ func read(from fs.FS, dir, id string) (File, error) {
 
 // fixtures reads the message files that the scenario names.
 func (c *Catalogue) fixtures(l *Lab) error {
-	for where, list := range l.Scenario.messageLists() {
-		for i, name := range list {
+	lists := l.Scenario.messageLists()
+	for _, where := range slices.Sorted(maps.Keys(lists)) {
+		for i, name := range lists[where] {
 			at := fmt.Sprintf("%s[%d]", where, i)
 			if _, ok := l.Fixtures[name]; ok {
 				continue

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"mqlab/brokers"
 	"mqlab/gate"
@@ -167,13 +168,17 @@ func (c *checker) hasStore(name string) bool {
 func (c *checker) consumer(at string, o Consumer) {
 	c.oneOf(at+".design", "design", o.Design, DesignNames())
 	c.oneOf(at+".key", "dedupe key", o.Key, []string{"messageId", "aggregateId"})
-	for field, name := range map[string]string{"store": o.Store, "name": o.Name} {
+	for _, named := range [][2]string{{"store", o.Store}, {"name", o.Name}} {
+		field, name := named[0], named[1]
 		if name != "" && !kebab.MatchString(name) || len(name) > maxName {
 			c.fail(at+"."+field, "%s is in kebab-case and not longer than %d characters, not %q", field, maxName, name)
 		}
 	}
 	if o.Prefetch < 0 || o.Prefetch > 10_000 {
 		c.fail(at+".prefetch", "prefetch is between 1 and 10000, not %d", o.Prefetch)
+	}
+	if o.Heartbeat.Std()%time.Second != 0 {
+		c.fail(at+".heartbeat", "heartbeat is in whole seconds, not %s", o.Heartbeat.Std()) // AMQP 0-9-1 negotiates seconds
 	}
 	for key := range presentKeys(o) {
 		common := []string{"design", "key", "store", "name"}

@@ -44,6 +44,7 @@ steps:
 		"a store's name":                      {"design: transactional-dedupe", "store: ../orders", "store is in kebab-case", "../orders"},
 		"a consumer's name":                   {"design: transactional-dedupe", "name: C 1", "name is in kebab-case", "C 1"},
 		"a prefetch":                          {"design: transactional-dedupe", "prefetch: -1", "prefetch is between", "-1"},
+		"a heartbeat in parts of a second":    {"design: transactional-dedupe", "heartbeat: 1500ms", "heartbeat is in whole seconds, not 1.5s", "1500ms"},
 		"a prefetch that is too large":        {"design: transactional-dedupe", "prefetch: 10001", "prefetch is between", "10001"},
 		"a consumer's settings in a producer": {"{name: producer}", "{name: producer, consumer: {name: c}}", "settings of a consumer in a step that is none", "name"},
 		"a producer's settings in a consumer": {b, "{name: consumer-b, role: consumer, producer: {transient: true}}", "settings of a producer in a step that is none", "transient"},

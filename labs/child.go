@@ -162,7 +162,7 @@ func unlessEnd(step string, err error) error {
 	if err == nil || errors.Is(err, io.EOF) || errors.Is(err, os.ErrClosed) {
 		return nil
 	}
-	return fmt.Errorf("read the output of %s: %w", step, err)
+	return fmt.Errorf("copy the output of %s: %w", step, err)
 }
 
 // signal sends a signal to the process's group.

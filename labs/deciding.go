@@ -82,6 +82,7 @@ func (x *execution) freeze(ctx context.Context, s *stepRun, a *standing, f *faul
 		x.ev.note(Moment{Kind: "signal", Step: s.Name, Do: syscall.SIGSTOP.String()})
 		if err := s.child.stop(ctx); err != nil {
 			x.ev.spoil("freeze %s: %v", x.describe(s, a), err)
+			x.signal(s, syscall.SIGCONT) // the stop may still come into effect
 			return true
 		}
 		a.begun, a.late = true, true

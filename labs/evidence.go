@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,7 @@ func (e *Evidence) state(r StateRecord, s brokers.State, err error) {
 	} else {
 		r.State, m.State = &s, &s
 	}
-	r.Time = time.Now().UTC()
+	r.Time = time.Now().UTC() // the answer's; State.Took says how long before it was asked
 	r.Seq = e.note(m)
 	e.Record.States = append(e.Record.States, r)
 }
@@ -78,7 +79,7 @@ func (e *Evidence) state(r StateRecord, s brokers.State, err error) {
 // spoil adds a reason why nothing can be concluded, once.
 func (e *Evidence) spoil(format string, a ...any) {
 	reason := fmt.Sprintf(format, a...)
-	if !contains(e.Record.Spoiled, reason) {
+	if !slices.Contains(e.Record.Spoiled, reason) {
 		e.Record.Spoiled = append(e.Record.Spoiled, reason)
 	}
 }

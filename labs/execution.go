@@ -1,6 +1,7 @@
 package labs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -114,9 +115,7 @@ func (x *execution) plan() {
 // run is the loop: start what can start, decide what can be decided, then wait
 // for the next thing to happen.
 func (x *execution) run(ctx context.Context) {
-	if x.limit = x.Timeout; x.limit == 0 {
-		x.limit = x.sc.Limit(Step{})
-	}
+	x.limit = cmp.Or(x.Timeout, x.sc.Timeout.Std(), DefaultTimeout)
 	x.deadline = time.Now().Add(x.limit)
 	tick := time.NewTimer(0)
 	x.ticking = true

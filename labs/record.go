@@ -75,7 +75,7 @@ type StateRecord struct {
 	Message    string         `json:"message"`       // the message's id
 	Key        string         `json:"key"`           // its business key
 	Of         string         `json:"of"`            // the destination's plain name
-	Time       time.Time      `json:"time"`          // when it was asked
+	Time       time.Time      `json:"time"`          // when it answered
 	State      *brokers.State `json:"state"`         // nil when the broker did not answer
 	Err        string         `json:"err,omitempty"` // why it did not
 }

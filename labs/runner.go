@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,13 +56,25 @@ type Progress struct {
 	Took time.Duration
 }
 
-// EnvBroker is the variable that hands a role the broker's address.
+// The exit codes of a role that mean something to the runner; package role has
+// the others.
+const (
+	// ExitUsage is that of a role that refused its command line, or the lab's
+	// files, which were changed in mid-run.
+	ExitUsage = 64
+	// ExitConnectionLost is that of a role whose broker went away, or took its
+	// connection away.
+	ExitConnectionLost = 75
+)
+
+// EnvBroker is the variable that hands a role the broker's address, which may
+// contain a password and so never stands on a command line.
 const EnvBroker = "MQLAB_BROKER_URL"
 
 // Skips says why a lab cannot run on this broker, or nothing.
 func (r *Runner) Skips(l *Lab) string {
 	for _, need := range l.Scenario.Requires {
-		if contains(r.Control.Origin().Lacks, need) {
+		if slices.Contains(r.Control.Origin().Lacks, need) {
 			return fmt.Sprintf("it requires %s, which %s lacks", need, r.Control.Origin())
 		}
 	}

@@ -3,6 +3,7 @@ package labs
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -222,16 +223,6 @@ func (sc *Scenario) StoreOf(s Step) string {
 	return sc.ConsumerOf(Step{}).Store
 }
 
-// Limit is how long a step may run.
-func (sc *Scenario) Limit(s Step) time.Duration {
-	for _, d := range []Duration{s.Timeout, sc.Timeout} {
-		if d > 0 {
-			return time.Duration(d)
-		}
-	}
-	return DefaultTimeout
-}
-
 // Step returns the step of that name.
 func (sc *Scenario) Step(name string) (Step, bool) {
 	for _, s := range sc.Steps {
@@ -247,7 +238,7 @@ func (sc *Scenario) Step(name string) (Step, bool) {
 func (sc *Scenario) Stops(s Step) []gate.Checkpoint {
 	var stops []gate.Checkpoint
 	add := func(name string) {
-		if cp, err := gate.ParseCheckpoint(name); err == nil && !contains(stops, cp) {
+		if cp, err := gate.ParseCheckpoint(name); err == nil && !slices.Contains(stops, cp) {
 			stops = append(stops, cp)
 		}
 	}
@@ -260,7 +251,7 @@ func (sc *Scenario) Stops(s Step) []gate.Checkpoint {
 	}
 	for _, o := range sc.Steps {
 		for _, c := range o.conditions() {
-			if contains(c.Step, s.Name) && c.Checkpoint != "" {
+			if slices.Contains(c.Step, s.Name) && c.Checkpoint != "" {
 				add(c.Checkpoint)
 			}
 		}
@@ -280,13 +271,4 @@ func def[T comparable](to *T, from T) {
 	if *to == zero {
 		*to = from
 	}
-}
-
-func contains[T comparable](list []T, x T) bool {
-	for _, y := range list {
-		if x == y {
-			return true
-		}
-	}
-	return false
 }

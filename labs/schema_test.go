@@ -64,7 +64,7 @@ func TestSchemaOfScenario(t *testing.T) {
 		"a figure":                             {step("{name: consumer, after: {broker: depth, is: 0}}"), true},
 		"a hold":                               {step("{name: consumer, hold: {at: before-ack, until: {broker: depth, is: 3}}}"), true},
 		"a fail":                               {step("{name: consumer, fail: {at: before-ack, times: 3}}"), true},
-		"durations":                            {"timeout: 1m30s\n" + step("{name: consumer, timeout: 500ms, consumer: {heartbeat: 1.5s}}"), true},
+		"durations":                            {"timeout: 1m30s\n" + step("{name: consumer, timeout: 1.5s, consumer: {heartbeat: 2s}}"), true},
 		"settings":                             {step("{name: consumer, consumer: {design: ack-first, key: aggregateId, store: other, name: c, prefetch: 3}}"), true},
 		"a quorum queue":                       {"summary: s\nrequires: [quorum]\ndestination: {queue: q, queue-type: quorum}\nsteps: [{name: setup}]\n", true},
 		"no summary":                           {"destination: {queue: q}\nsteps: [{name: setup}]\n", false},

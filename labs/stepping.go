@@ -3,6 +3,7 @@ package labs
 import (
 	"context"
 	"fmt"
+	"syscall"
 	"time"
 
 	"mqlab/gate"
@@ -88,7 +89,7 @@ func (x *execution) start(ctx context.Context, s *stepRun) {
 		x.failed = err
 		s.ended = true
 		x.door.Forget(s.guest)
-		x.end(9)
+		x.end(syscall.SIGKILL)
 		return
 	}
 	s.child = c
@@ -100,15 +101,6 @@ func (x *execution) progress(p Progress) {
 		x.Progress(p)
 	}
 }
-
-const (
-	// exitUsage is the exit of a role that refused its command line, or the
-	// lab's files, which were changed in mid-run.
-	exitUsage = 64
-	// exitConnectionLost is the exit of a role whose broker went away, or took
-	// its connection away.
-	exitConnectionLost = 75
-)
 
 // stepEnded is the end of a process whose output was read to the end.
 func (x *execution) stepEnded(ctx context.Context, s *stepRun, e exit) {
@@ -125,14 +117,14 @@ func (x *execution) stepEnded(ctx context.Context, s *stepRun, e exit) {
 	}
 	if e.failed != nil {
 		x.failed = e.failed
-		x.end(9)
+		x.end(syscall.SIGKILL)
 	}
-	if e.code == exitConnectionLost && !x.ending {
+	if e.code == ExitConnectionLost && !x.ending {
 		x.checkBroker(ctx)
 	}
-	if e.code == exitUsage {
+	if e.code == ExitUsage {
 		x.ev.spoil("%s did not take its command line: see %s", s.Name, s.Name+errSuffix)
-		x.end(9)
+		x.end(syscall.SIGKILL)
 	}
 	x.progress(Progress{Lab: x.lab.ID, Step: s.Name, Ends: true, Exit: e.code, Took: s.rec.Ended.Sub(s.rec.Started)})
 }

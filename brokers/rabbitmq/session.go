@@ -28,6 +28,8 @@ type session struct {
 	ch   *amqp.Channel
 	raw  net.Conn
 
+	closed chan *amqp.Error // why the broker closed the channel
+
 	calls sync.Mutex // the client hands a channel's answers to whoever waits first
 }
 
@@ -82,8 +84,22 @@ func (s *session) reopen(ctx context.Context) error {
 		if s.ch, err = s.conn.Channel(); err != nil {
 			return fmt.Errorf("open a channel: %w", err)
 		}
+		s.closed = s.ch.NotifyClose(make(chan *amqp.Error, 1))
 		return nil
 	})
+}
+
+// reason says why the channel is closed: with the broker's own words if it
+// closed the channel alone, else by the loss of the connection.
+func (s *session) reason() error {
+	select {
+	case e := <-s.closed:
+		if e != nil {
+			return translate(e)
+		}
+	default:
+	}
+	return brokers.ErrConnectionLost
 }
 
 // call runs a synchronous request of a client that knows no context: when ctx

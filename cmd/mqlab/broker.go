@@ -24,7 +24,7 @@ func (a *app) brokerCommand() *cobra.Command {
 			}
 			start := time.Now()
 			k, started, err := o.Up(cmd.Context(), args[0], want)
-			if cmd.Context().Err() != nil {
+			if err != nil && cmd.Context().Err() != nil {
 				return codeError{exitInterrupted, err}
 			}
 			if err != nil {

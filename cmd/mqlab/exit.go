@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"mqlab/assert"
-	"mqlab/labs"
 )
 
 // The exit codes. Over several labs the first of precedence wins.
@@ -72,17 +71,15 @@ func environment(err error) error { return codeError{exitEnvironment, err} }
 func usage(format string, a ...any) error { return codeError{exitUsage, fmt.Errorf(format, a...)} }
 
 // code is the exit code of an error; what nobody classified is wrong usage,
-// since cobra's own errors are about flags and arguments.
+// since cobra's own errors are about flags and arguments, and those of labs
+// about files.
 func code(err error) int {
 	var c codeError
-	var f *labs.FileError
 	switch {
 	case err == nil:
 		return exitHeld
 	case errors.As(err, &c):
 		return c.code
-	case errors.As(err, &f):
-		return exitUsage
 	}
 	return exitUsage
 }

@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"mqlab/brokers"
@@ -22,7 +23,7 @@ func roleMain(ctx context.Context, args []string) (int, error) {
 	}
 	o := role.Options{Role: args[0], Registry: registry(), Catalogue: labs.NewCatalogue(expected.Files()),
 		Out: os.Stdout, Err: os.Stderr, Exit: os.Exit}
-	if !contains(labs.Roles(), o.Role) {
+	if !slices.Contains(labs.Roles(), o.Role) {
 		return 0, fmt.Errorf("no role is named %q%s", o.Role, labs.Nearest(o.Role, labs.Roles()))
 	}
 	fs := flag.NewFlagSet("mqlab role "+o.Role, flag.ContinueOnError)
@@ -51,13 +52,4 @@ func roleMain(ctx context.Context, args []string) (int, error) {
 		o.Address = a
 	}
 	return role.Run(ctx, o), nil
-}
-
-func contains(list []string, s string) bool {
-	for _, x := range list {
-		if x == s {
-			return true
-		}
-	}
-	return false
 }

@@ -156,7 +156,7 @@ func (a *app) runners(ctx context.Context, o *compose.Opener, jobs []job, choice
 		}
 		p, _ := productNamed(j.lab.Product)
 		control, err := o.Open(ctx, j.lab.Product, choices)
-		if ctx.Err() != nil {
+		if err != nil && ctx.Err() != nil {
 			return rs, closeAll, codeError{exitInterrupted, err}
 		}
 		if err != nil {

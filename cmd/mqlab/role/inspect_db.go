@@ -10,7 +10,7 @@ import (
 )
 
 // inspectDB writes what the consumers left behind: a line per row, then the
-// counts. A store that no consumer ever opened is an error, not an empty one.
+// counts. A store that no step has opened is an error, not an empty one.
 func (r *role) inspectDB(ctx context.Context) (err error) {
 	path := r.storePath(r.lab.Scenario.StoreOf(r.step))
 	if _, err := os.Stat(path); err != nil {

@@ -22,9 +22,9 @@ import (
 const (
 	ExitDone           = 0
 	ExitFailed         = 1
-	ExitUsage          = 64
+	ExitUsage          = labs.ExitUsage
 	ExitGateLost       = gate.ExitGateLost
-	ExitConnectionLost = 75
+	ExitConnectionLost = labs.ExitConnectionLost
 	ExitRefused        = 76
 	ExitHalt           = gate.ExitHalt
 )
@@ -111,7 +111,8 @@ func (r *role) run(ctx context.Context) int {
 		r.o.Exit(ExitGateLost) // at once: without its gate a role must not go on
 	})
 	if err != nil {
-		return r.end(err)
+		r.end(err)
+		return ExitGateLost
 	}
 	r.gate = g
 	err = r.work(ctx)
@@ -149,7 +150,7 @@ func (r *role) end(err error) int {
 
 func (r *role) storePath(name string) string { return filepath.Join(r.o.Store, name+".db") }
 
-// stopSignals closes the channel on SIGTERM or SIGINT; stop ends the watching.
+// stopSignals delivers SIGTERM and SIGINT; stop ends the watching.
 func stopSignals() (came <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 1)
 	signal.Notify(c, syscall.SIGTERM, syscall.SIGINT)

@@ -79,8 +79,8 @@ func TestRoleWithAWrongSecret(t *testing.T) {
 	t.Setenv(gate.EnvKey, "wrong")
 	o := st.opts
 	o.Role = "consumer"
-	if code := Run(t.Context(), o); code != ExitFailed {
-		t.Errorf("ended with %d, want %d", code, ExitFailed)
+	if code := Run(t.Context(), o); code != ExitGateLost {
+		t.Errorf("ended with %d, want %d", code, ExitGateLost)
 	}
 	if _, there := os.LookupEnv(gate.EnvKey); there {
 		t.Error("the secret is still in the environment")

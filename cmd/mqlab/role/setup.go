@@ -15,14 +15,14 @@ func (r *role) setup(ctx context.Context) error {
 		return fmt.Errorf("prepare the destination: %w", err)
 	}
 	r.log.line("prepared", labs.Pair{Key: "destination", Value: r.dest.Name()})
-	stores := map[string]bool{}
+	var stores []string
 	for _, s := range r.lab.Scenario.Steps {
 		c := r.lab.Scenario.ConsumerOf(s)
-		if s.RoleName() == labs.RoleConsumer && labs.Designs()[c.Design].Seeded {
-			stores[c.Store] = true
+		if s.RoleName() == labs.RoleConsumer && labs.Designs()[c.Design].Seeded && !slices.Contains(stores, c.Store) {
+			stores = append(stores, c.Store)
 		}
 	}
-	for name := range stores {
+	for _, name := range stores {
 		if err := r.seed(ctx, name); err != nil {
 			return err
 		}

@@ -159,10 +159,12 @@ func (s *Store) Markers(ctx context.Context) ([]string, error) {
 	return all, rows.Err()
 }
 
-// Checkpoint folds the write-ahead log into the file, so that the file alone
-// is the evidence.
+// Checkpoint folds the write-ahead log into the file, so that the file alone is
+// the evidence. While a consumer has the store open the log may stay beside it,
+// in the run folder too.
 func (s *Store) Checkpoint(ctx context.Context) error {
-	if _, err := s.db.ExecContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+	var busy, pages, moved int // https://sqlite.org/pragma.html#pragma_wal_checkpoint
+	if err := s.db.QueryRowContext(ctx, `PRAGMA wal_checkpoint(TRUNCATE)`).Scan(&busy, &pages, &moved); err != nil {
 		return fmt.Errorf("checkpoint the store: %w", err)
 	}
 	return nil
