@@ -6,6 +6,7 @@
 package brokers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -48,7 +49,7 @@ type Driver interface {
 	// Scheme is the URL scheme of the product's addresses, such as amqp.
 	Scheme() string
 	// Keys lists the scenario keys that this product has beside the common
-	// ones, dotted: destination.queue, consumer.prefetch.
+	// ones, dotted: destination.queue, consumer.prefetch, consumer.group.
 	Keys() []string
 	// Figures lists the numbers that the inspector's State can hold.
 	Figures() []string
@@ -56,7 +57,8 @@ type Driver interface {
 	SentWord() string
 	// Check says what is missing or contradictory in a destination.
 	Check(Destination) error
-	// Prepare makes the destination; one that is there already and equal is fine.
+	// Prepare makes the destination and, where that is possible, the group or
+	// subscription that reads it; one that is there already and equal is fine.
 	Prepare(ctx context.Context, at Address, d Destination) error
 	// Remove deletes the destination and what hangs on it; a missing one is fine.
 	Remove(ctx context.Context, at Address, d Destination) error
@@ -79,17 +81,32 @@ type Destination struct {
 	QueueType string `json:"queue-type,omitempty" jsonschema:"classic or quorum"`
 	// Transient makes the queue one that does not survive a broker restart.
 	Transient bool `json:"transient,omitempty" jsonschema:"a queue that does not survive a restart of the broker"`
+	// Topic is what Kafka, RocketMQ and Pulsar publish to.
+	Topic string `json:"topic,omitempty" jsonschema:"the topic's name"`
+	// Partitions is the number of a Kafka topic's partitions; 0 means 1.
+	Partitions int `json:"partitions,omitempty" jsonschema:"the number of the topic's partitions; default 1"`
 
+	// Group is who reads a topic: the plain name of the consumer group (Kafka,
+	// RocketMQ) or subscription (Pulsar). Empty means Readers' default.
+	Group string `json:"-"`
 	// Suffix is appended to every name on the wire, so that runs never meet.
 	Suffix string `json:"-"`
 }
 
 // Name is the destination's plain name, as log lines and reports show it.
-func (d Destination) Name() string { return d.Queue }
+func (d Destination) Name() string { return cmp.Or(d.Queue, d.Topic) }
+
+// Readers is the plain name of the group or subscription that reads a topic.
+func (d Destination) Readers() string { return cmp.Or(d.Group, d.Topic+"-group") }
 
 // Kind is the broker's own noun for the destination, as a role's last line
 // names it.
-func (d Destination) Kind() string { return "queue" }
+func (d Destination) Kind() string {
+	if d.Topic != "" {
+		return "topic"
+	}
+	return "queue"
+}
 
 // OnWire is a name as the broker sees it.
 func (d Destination) OnWire(name string) string {
@@ -111,6 +128,20 @@ type ConsumerOptions struct {
 	Consumer   string        // the consumer's name on the broker
 	Prefetch   int           // deliveries the broker hands out before an ack; 0 means 1
 	Heartbeat  time.Duration // the broker's patience with a silent client; in whole seconds; 0 means the server's default
+
+	// Instance is who this consumer is to the broker when it comes back after a
+	// crash: Kafka's group.instance.id (empty: a dynamic member), RocketMQ's
+	// instance name.
+	Instance string
+	// Protocol is Kafka's group.protocol: classic (the default) or consumer, the
+	// one of KIP-848.
+	Protocol string
+	// Session is how long Kafka waits for a silent member; 0 means the client's
+	// default, 45 s. In the protocol "consumer" the broker alone decides.
+	Session time.Duration
+	// Subscription is Pulsar's subscription type: exclusive (the default),
+	// shared, failover or key-shared.
+	Subscription string
 }
 
 // Message is what is published. Body goes out byte for byte.
@@ -125,9 +156,14 @@ type Message struct {
 
 // Receipt says what the broker answered to a send.
 type Receipt struct {
-	RoutingKey string        // RabbitMQ: what the message was published with, as a plain name
-	Took       time.Duration // from the publish to the broker's confirm
+	Fields []Field       // where the message is now, in the broker's words
+	Took   time.Duration // from the publish to the broker's confirm
 }
+
+// Field is one of the broker's own words about a message, under the key that a
+// log line shows it with: routingKey, partitionOrQueue, offset, brokerMessageId.
+// Names in it are plain ones, without a run's suffix.
+type Field struct{ Key, Value string }
 
 // Producer publishes one message after another.
 type Producer interface {
@@ -153,6 +189,7 @@ type Marks struct {
 	Redelivered Redelivered
 	Attempt     int // 1 + the retries that the broker has counted
 	Consumer    string
+	Fields      []Field // where the message lay, in the broker's words
 }
 
 // Delivery is one handing-over of a message. It belongs to the goroutine that

@@ -21,6 +21,7 @@ type fake struct {
 	calls                               []string
 }
 
+func (f *fake) Keys() []string { return []string{"destination.queue"} }
 func (f *fake) Name() string   { return f.name }
 func (f *fake) Scheme() string { return f.scheme }
 

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -21,7 +22,10 @@ func Try(ctx context.Context, d Driver, at Address) (version string, err error) 
 	if version, err = d.Probe(ctx, at); err != nil {
 		return "", err
 	}
-	dest := Destination{Queue: "try", Suffix: strings.ToLower(rand.Text()[:10])}
+	dest := Destination{Topic: "try", Suffix: strings.ToLower(rand.Text()[:10])}
+	if slices.Contains(d.Keys(), "destination.queue") {
+		dest.Queue, dest.Topic = dest.Topic, ""
+	}
 	if err := d.Prepare(ctx, at, dest); err != nil {
 		return "", err
 	}

@@ -48,7 +48,7 @@ func (sc *scene) entries() []entry {
 			return err
 		}},
 		{"consumer", func(ctx context.Context, at brokers.Address) error {
-			c, err := d.OpenConsumer(ctx, at, sc.dest, consumerOptions("c", 1))
+			c, err := d.OpenConsumer(ctx, at, sc.dest, sc.consumerOptions("c", 1))
 			if err == nil {
 				return c.Close(ctx)
 			}

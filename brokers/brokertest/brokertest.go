@@ -41,6 +41,11 @@ type Subject struct {
 	// Transcript gets one line for each thing the broker did, below a line with
 	// "# " and the case's name. Nil means that nobody wants to know.
 	Transcript io.Writer
+	// Consumer are the settings of every consumer; its names and its prefetch are
+	// replaced.
+	Consumer brokers.ConsumerOptions
+	// Habits are what this product does in its own way.
+	Habits Habits
 	// Other is Destination with settings that contradict it.
 	Other brokers.Destination
 	// Child makes the command that starts this test binary again, so that its
@@ -67,6 +72,17 @@ type Marks struct {
 	First  brokers.Marks // it was never handed over before
 	Again  brokers.Marks // its consumer ended without settling it
 	Nacked brokers.Marks // its consumer gave it back with Nack and requeue
+}
+
+// Habits are what products do each in their own way. The zero value is what
+// RabbitMQ does.
+type Habits struct {
+	// LateAckTaken: an ack from a consumer that was cut off, or whose message is
+	// in other hands by now, is answered as if it counted.
+	LateAckTaken bool
+	// SecondAckTaken: a second ack of the same delivery is answered like the
+	// first one.
+	SecondAckTaken bool
 }
 
 // testCase is one named expectation.

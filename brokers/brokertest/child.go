@@ -27,6 +27,7 @@ const (
 	envAddress     = "MQLAB_BROKERTEST_ADDRESS"
 	envDestination = "MQLAB_BROKERTEST_DESTINATION"
 	envSuffix      = "MQLAB_BROKERTEST_SUFFIX"
+	envConsumer    = "MQLAB_BROKERTEST_CONSUMER"
 )
 
 // exitHalt is what a process killed by SIGKILL would show in a shell; a role
@@ -58,7 +59,11 @@ func child(ctx context.Context, d brokers.Driver, name string) error {
 		return fmt.Errorf("read %s: %w", envDestination, err)
 	}
 	dest.Suffix = os.Getenv(envSuffix)
-	c, err := d.OpenConsumer(ctx, at, dest, consumerOptions("c", 1))
+	var o brokers.ConsumerOptions
+	if err := json.Unmarshal([]byte(os.Getenv(envConsumer)), &o); err != nil {
+		return fmt.Errorf("read %s: %w", envConsumer, err)
+	}
+	c, err := d.OpenConsumer(ctx, at, dest, o)
 	if err != nil {
 		return err
 	}
@@ -102,7 +107,9 @@ func (sc *scene) child(name string) *process {
 	}
 	dest, err := json.Marshal(sc.dest)
 	sc.must(err)
-	cmd := sc.s.Child(sc.ctx, name, envAddress+"="+sc.s.Address.Secret(),
+	options, err := json.Marshal(sc.consumerOptions("c", 1))
+	sc.must(err)
+	cmd := sc.s.Child(sc.ctx, name, envAddress+"="+sc.s.Address.Secret(), envConsumer+"="+string(options),
 		envDestination+"="+string(dest), envSuffix+"="+sc.dest.Suffix)
 	cmd.Stderr = sc.Output()
 	_, err = cmd.StdinPipe() // held open until Wait

@@ -1,6 +1,8 @@
 package brokertest
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -9,18 +11,53 @@ import (
 	"mqlab/brokers"
 )
 
+// Cut puts a proxy in front of the address's host. It is for a Subject whose
+// broker tells its clients where to connect to: rewrite gets the broker's
+// address and the proxy's, both host:port, and returns pairs of byte strings
+// of equal length; in what the broker sends, the first is replaced by the
+// second. Ports have the same number of digits.
+func Cut(t *testing.T, at brokers.Address, rewrite func(broker, proxy string) [][2][]byte) (through brokers.Address, cut func()) {
+	t.Helper()
+	p, err := newProxy(at.URL().Host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rewrite != nil {
+		p.rewrite = rewrite(p.target, p.ln.Addr().String())
+	}
+	p.wg.Go(p.accept)
+	t.Cleanup(p.close)
+	return moved(t, at, p.ln.Addr().String()), p.close
+}
+
+// newProxy listens on a port whose number has as many digits as the target's.
+func newProxy(target string) (*proxy, error) {
+	var held []net.Listener
+	defer func() {
+		for _, ln := range held {
+			ln.Close() //nolint:errcheck // they were never used
+		}
+	}()
+	for range 50 {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		if len(ln.Addr().String()) == len(target) {
+			return &proxy{ln: ln, target: target}, nil
+		}
+		held = append(held, ln)
+	}
+	return nil, fmt.Errorf("no free port has as many digits as that of %s", target)
+}
+
 // cut is the subject's way to cut a connection, or a proxy.
 func (sc *scene) cut() (through brokers.Address, cut func()) {
 	sc.Helper()
 	if sc.s.Cut != nil {
 		return sc.s.Cut(sc.T, sc.s.Address)
 	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	sc.must(err)
-	p := &proxy{ln: ln, target: sc.s.Address.URL().Host}
-	p.wg.Go(p.accept)
-	sc.Cleanup(p.close)
-	return moved(sc.T, sc.s.Address, ln.Addr().String()), p.close
+	return Cut(sc.T, sc.s.Address, nil)
 }
 
 // moved is the same address at another host and port.
@@ -39,7 +76,9 @@ func moved(t *testing.T, at brokers.Address, hostPort string) brokers.Address {
 type proxy struct {
 	ln     net.Listener
 	target string
-	wg     sync.WaitGroup
+	// rewrite is what to replace in what the broker sends.
+	rewrite [][2][]byte
+	wg      sync.WaitGroup
 
 	mu     sync.Mutex
 	conns  []net.Conn
@@ -60,8 +99,8 @@ func (p *proxy) accept() {
 		if !p.keep(near, far) {
 			return
 		}
-		p.wg.Go(func() { pass(near, far) })
-		p.wg.Go(func() { pass(far, near) })
+		p.wg.Go(func() { pass(rewriter{near, p.rewrite}, far); end(near, far) })
+		p.wg.Go(func() { pass(far, near); end(near, far) })
 	}
 }
 
@@ -76,11 +115,31 @@ func (p *proxy) keep(conns ...net.Conn) bool {
 	return !p.closed
 }
 
-// pass copies one direction; the end of one direction is the end of both.
-func pass(to, from net.Conn) {
+// pass copies one direction until either side ends.
+func pass(to io.Writer, from io.Reader) {
 	io.Copy(to, from) //nolint:errcheck // it ends with an error or with EOF
-	to.Close()        //nolint:errcheck // as above
-	from.Close()      //nolint:errcheck // as above
+}
+
+// end closes both sides: the end of one direction is the end of both.
+func end(conns ...net.Conn) {
+	for _, c := range conns {
+		c.Close() //nolint:errcheck // it may be closed already
+	}
+}
+
+// rewriter replaces addresses in what the broker says. Each of the answers
+// that hold one fits into a single read.
+type rewriter struct {
+	to    io.Writer
+	pairs [][2][]byte
+}
+
+func (r rewriter) Write(b []byte) (int, error) {
+	out := b
+	for _, p := range r.pairs {
+		out = bytes.ReplaceAll(out, p[0], p[1])
+	}
+	return r.to.Write(out)
 }
 
 // close cuts everything with a reset, as a network does that is gone: nobody

@@ -80,6 +80,16 @@ func (sc *scene) want(what string, err, kind error) {
 	}
 }
 
+// wantUnless is want, for what a product by its habit answers with success.
+func (sc *scene) wantUnless(habit bool, what string, err, kind error) {
+	sc.Helper()
+	if habit {
+		sc.must(err)
+		return
+	}
+	sc.want(what, err, kind)
+}
+
 // afterwards runs f when the case is over; the case's own context has ended
 // by then.
 func (sc *scene) afterwards(what string, f func(context.Context) error) {
@@ -122,14 +132,16 @@ func (sc *scene) consumer(name string, prefetch int) brokers.Consumer {
 
 func (sc *scene) consumerAt(at brokers.Address, name string, prefetch int) brokers.Consumer {
 	sc.Helper()
-	c, err := sc.s.Driver.OpenConsumer(sc.ctx, at, sc.dest, consumerOptions(name, prefetch))
+	c, err := sc.s.Driver.OpenConsumer(sc.ctx, at, sc.dest, sc.consumerOptions(name, prefetch))
 	sc.must(err)
 	sc.afterwards("close consumer "+name, c.Close)
 	return c
 }
 
-func consumerOptions(name string, prefetch int) brokers.ConsumerOptions {
-	return brokers.ConsumerOptions{ClientName: "mqlab test consumer", Consumer: name, Prefetch: prefetch}
+func (sc *scene) consumerOptions(name string, prefetch int) brokers.ConsumerOptions {
+	o := sc.s.Consumer
+	o.ClientName, o.Consumer, o.Prefetch = "mqlab test consumer", name, prefetch
+	return o
 }
 
 func (sc *scene) inspector() brokers.Inspector {

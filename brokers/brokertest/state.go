@@ -61,7 +61,7 @@ func missing(sc *scene) {
 	}
 	_, err := sc.s.Driver.OpenProducer(sc.ctx, sc.s.Address, sc.dest, brokers.ProducerOptions{})
 	check("producer", err)
-	_, err = sc.s.Driver.OpenConsumer(sc.ctx, sc.s.Address, sc.dest, consumerOptions("c", 1))
+	_, err = sc.s.Driver.OpenConsumer(sc.ctx, sc.s.Address, sc.dest, sc.consumerOptions("c", 1))
 	check("consumer", err)
 	i := sc.inspector()
 	_, err = i.State(sc.ctx, sc.dest)

@@ -6,10 +6,8 @@ import (
 	"flag"
 	"os"
 	"os/exec"
-	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"mqlab/brokers"
@@ -91,32 +89,14 @@ func conform(t *testing.T, url string, lacks ...brokers.Capability) (transcript 
 	return out.String()
 }
 
-// compare shows how each case differs from the golden file. A case that was
-// not run (-run) or was skipped says nothing about the broker; a case that the
-// golden file does not know is a difference.
+// compare shows how each case differs from the golden file.
 func compare(t *testing.T, transcript string) {
 	t.Helper()
 	raw, err := os.ReadFile(golden)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := sections(string(raw))
-	for name, got := range sections(transcript) {
-		if strings.Contains(got, "skipped: ") || strings.Contains(want[name], "skipped: ") {
-			continue
-		}
-		if diff := cmp.Diff(want[name], got); diff != "" {
-			t.Errorf("%s: golden file (-), this broker (+):\n%s", name, diff)
-		}
+	for _, diff := range brokertest.Differences(string(raw), "", transcript) {
+		t.Error(diff)
 	}
-}
-
-// sections are the lines of a transcript by case.
-func sections(transcript string) map[string]string {
-	m := map[string]string{}
-	for _, s := range strings.Split("\n"+transcript, "\n# ")[1:] {
-		name, lines, _ := strings.Cut(s, "\n")
-		m[name] = strings.TrimSpace(lines)
-	}
-	return m
 }

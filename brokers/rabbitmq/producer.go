@@ -71,7 +71,7 @@ func (p *producer) Send(ctx context.Context, m brokers.Message) (brokers.Receipt
 		}
 	default:
 	}
-	return brokers.Receipt{RoutingKey: p.d.Queue, Took: time.Since(start)}, nil
+	return brokers.Receipt{Fields: []brokers.Field{{Key: "routingKey", Value: p.d.Queue}}, Took: time.Since(start)}, nil
 }
 
 // Close ends the connection.

@@ -90,7 +90,7 @@ func (p *fakeProducer) Send(_ context.Context, m brokers.Message) (brokers.Recei
 	p.b.mu.Lock()
 	defer p.b.mu.Unlock()
 	p.b.queue = append(p.b.queue, handed{m: m})
-	return brokers.Receipt{RoutingKey: p.d.Queue}, nil
+	return brokers.Receipt{Fields: []brokers.Field{{Key: "routingKey", Value: p.d.Queue}}}, nil
 }
 
 func (p *fakeProducer) Close(context.Context) error { return nil }

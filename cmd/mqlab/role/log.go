@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"mqlab/brokers"
 	"mqlab/labs"
 )
 
@@ -51,6 +52,15 @@ func (l *log) write(prefix string, pairs, more []labs.Pair) {
 }
 
 func timestamp() string { return time.Now().UTC().Format("2006-01-02T15:04:05.000000000Z") }
+
+// words are the broker's own words about a message.
+func words(fields []brokers.Field) []labs.Pair {
+	var pairs []labs.Pair
+	for _, f := range fields {
+		pairs = append(pairs, labs.Pair(f))
+	}
+	return pairs
+}
 
 func number(key string, n int64) labs.Pair {
 	return labs.Pair{Key: key, Value: strconv.FormatInt(n, 10)}

@@ -51,7 +51,8 @@ func (r *role) send(ctx context.Context, p brokers.Producer, f labs.Fixture) err
 	if err := reach(gate.BeforeConfirm); err != nil {
 		return err
 	}
-	r.log.line(r.driver.SentWord(), append(e.Pairs(), labs.Pair{Key: "destination", Value: r.dest.Name()},
-		labs.Pair{Key: "routingKey", Value: receipt.RoutingKey}, number("durationMs", receipt.Took.Milliseconds()))...)
+	pairs := append(e.Pairs(), labs.Pair{Key: "destination", Value: r.dest.Name()})
+	pairs = append(pairs, words(receipt.Fields)...)
+	r.log.line(r.driver.SentWord(), append(pairs, number("durationMs", receipt.Took.Milliseconds()))...)
 	return reach(gate.AfterConfirm)
 }
