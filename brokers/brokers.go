@@ -139,6 +139,9 @@ type ConsumerOptions struct {
 	// Session is how long Kafka waits for a silent member; 0 means the client's
 	// default, 45 s. In the protocol "consumer" the broker alone decides.
 	Session time.Duration
+	// Isolation is Kafka's isolation.level: read-uncommitted (the default) or
+	// read-committed.
+	Isolation string
 	// Subscription is Pulsar's subscription type: exclusive (the default),
 	// shared, failover or key-shared.
 	Subscription string

@@ -83,6 +83,8 @@ type Habits struct {
 	// SecondAckTaken: a second ack of the same delivery is answered like the
 	// first one.
 	SecondAckTaken bool
+	// OneAtATime: of several consumers one gets all messages of the destination.
+	OneAtATime bool
 }
 
 // testCase is one named expectation.

@@ -203,9 +203,17 @@ func goroutines(sc *scene) {
 	lost, err := sc.s.Driver.OpenConsumer(sc.ctx, through, sc.dest, sc.consumerOptions("lost", 2))
 	sc.must(err)
 	sc.receive(lost, "m1")
+	if sc.s.Habits.OneAtATime {
+		cut()
+		sc.must(lost.Close(sc.ctx))
+	}
 	c, err := sc.s.Driver.OpenConsumer(sc.ctx, sc.s.Address, sc.dest, sc.consumerOptions("c", 2))
 	sc.must(err)
-	sc.receive(c, "m3")
+	if sc.s.Habits.OneAtATime {
+		sc.receive(c, "m1")
+	} else {
+		sc.receive(c, "m3")
+	}
 	cut()
 	sc.must(errors.Join(lost.Close(sc.ctx), c.Close(sc.ctx), p.Close(sc.ctx), i.Close()))
 	if err := goleak.Find(append([]goleak.Option{before}, sc.s.Leaks...)...); err != nil {

@@ -26,12 +26,15 @@ func allowed() map[string][]string {
 		"mqlab/brokers/brokertest":        {"mqlab/brokers"},
 		"mqlab/brokers/rabbitmq":          {"mqlab/brokers"},
 		"mqlab/brokers/rabbitmq/embedded": {},
+		"mqlab/brokers/kafka":             {"mqlab/brokers"},
+		"mqlab/brokers/kafka/embedded":    {},
 		"mqlab/labs":                      {"mqlab/gate", "mqlab/brokers"},
 		"mqlab/assert":                    {"mqlab/labs", "mqlab/expected"},
 		"mqlab/compose":                   {"mqlab/brokers"},
 		"mqlab/cmd/mqlab/role":            {"mqlab/labs", "mqlab/gate", "mqlab/brokers", "mqlab/cmd/mqlab/role/designs"},
 		"mqlab/cmd/mqlab/role/designs":    {"mqlab/labs", "mqlab/gate"},
 		"mqlab/cmd/mqlab": {"mqlab/labs", "mqlab/gate", "mqlab/brokers", "mqlab/brokers/rabbitmq", "mqlab/brokers/rabbitmq/embedded",
+			"mqlab/brokers/kafka", "mqlab/brokers/kafka/embedded",
 			"mqlab/brokers/brokertest", "mqlab/assert", "mqlab/expected", "mqlab/compose", "mqlab/cmd/mqlab/role"},
 	}
 }
@@ -40,6 +43,7 @@ func allowed() map[string][]string {
 func fences() map[string][]string {
 	return map[string][]string{
 		"github.com/rabbitmq/amqp091-go":  {"mqlab/brokers/rabbitmq"},
+		"github.com/twmb/franz-go":        {"mqlab/brokers/kafka"},
 		"modernc.org/sqlite":              {"mqlab/cmd/mqlab/role"},
 		"github.com/spf13/cobra":          {"mqlab/cmd/mqlab"},
 		"github.com/goccy/go-yaml":        {"mqlab/labs", "mqlab/assert", "mqlab/compose"},
