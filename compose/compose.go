@@ -37,6 +37,8 @@ type Opener struct {
 	Program  []string // argv of mqlab's own executable, for guard and embedded
 	State    string   // the folder that remembers brokers over runs
 	Version  string   // mqlab's own, as the version of its stand-ins
+	// Lacks is what a product's stand-in cannot do though the product can.
+	Lacks func(product string) []brokers.Capability
 	// Note is called with one line about what was taken and why.
 	Note func(string)
 }
@@ -130,7 +132,7 @@ func (o *Opener) Open(ctx context.Context, product string, choices []Choice) (br
 		return nil, err
 	}
 	if kept != nil && (want == Auto || want == kept.Provider) {
-		return kept.adopt(ctx, d)
+		return o.adoptKept(ctx, kept, d)
 	}
 	if want == Auto {
 		return o.auto(ctx, d)

@@ -25,7 +25,7 @@ func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver) (*proces
 		return nil, err
 	}
 	announce := filepath.Join(dir, "address")
-	argv := append(append([]string(nil), o.Program...), "embedded", d.Name(), "--announce", announce)
+	argv := append(append([]string(nil), o.Program...), "embedded", d.Name(), "--announce", announce, "--dir", filepath.Join(dir, "data"))
 	p, err := o.startGuarded(guardSpec{Dir: dir, Commands: [][]string{argv}, Env: os.Environ()})
 	if err != nil {
 		return nil, err
@@ -45,11 +45,6 @@ func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver) (*proces
 		return nil, failedStart(p, fmt.Errorf("start the embedded %s: %w", d.Name(), err))
 	}
 	p.origin = brokers.Origin{Product: d.Name(), Provider: Embedded, Version: o.Version, Address: at,
-		Lacks: embeddedLacks()}
+		Lacks: o.Lacks(d.Name())}
 	return p, nil
-}
-
-// embeddedLacks lists what no stand-in of ours can do.
-func embeddedLacks() []brokers.Capability {
-	return []brokers.Capability{brokers.Durable, brokers.Quorum}
 }

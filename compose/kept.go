@@ -74,8 +74,8 @@ func (o *Opener) forget(product string) error {
 	return nil
 }
 
-// adopt takes a kept broker for a run, if it answers.
-func (k *Kept) adopt(ctx context.Context, d brokers.Driver) (brokers.Control, error) {
+// adoptKept takes a kept broker for a run, if it answers.
+func (o *Opener) adoptKept(ctx context.Context, k *Kept, d brokers.Driver) (brokers.Control, error) {
 	at, err := brokers.ParseAddress(k.Address)
 	if err == nil {
 		_, err = d.Probe(ctx, at)
@@ -85,7 +85,7 @@ func (k *Kept) adopt(ctx context.Context, d brokers.Driver) (brokers.Control, er
 	}
 	origin := brokers.Origin{Product: d.Name(), Provider: k.Provider, Version: k.Version, Address: at, Adopted: true}
 	if k.Provider == Embedded {
-		origin.Lacks = embeddedLacks()
+		origin.Lacks = o.Lacks(k.Product)
 	}
 	return adopted{origin}, nil
 }

@@ -18,6 +18,10 @@ const maxSteps = 64
 // maxName bounds a name that becomes a file's, in bytes.
 const maxName = 64
 
+// maxSession is Kafka's group.max.session.timeout.ms by default, shortened to
+// what a lab can wait for.
+const maxSession = 5 * time.Minute
+
 var kebab = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
 
 // Check reads a lab's scenario against its broker: words that nobody knows,
@@ -131,6 +135,12 @@ func selfOrLater(name, self string) string {
 func (c *checker) settings(at string, s Step) {
 	role := s.RoleName()
 	c.consumer(at+".consumer", s.Consumer)
+	if s.Consumer.Group != "" || s.Consumer.Subscription != "" {
+		c.fail(at+".consumer", "the consumers of a scenario read as one group: name it in the scenario's consumer")
+	}
+	if role == RoleConsumer {
+		c.membership(at, s)
+	}
 	if role != RoleConsumer {
 		if s.Consumer != (Consumer{}) {
 			c.fail(at+".consumer", "settings of a consumer in a step that is none")
@@ -159,6 +169,26 @@ func (c *checker) settings(at string, s Step) {
 	}
 }
 
+// membership refuses two consumers that would be one to the broker at the same
+// time, and settings that contradict each other.
+func (c *checker) membership(at string, s Step) {
+	o := c.sc.ConsumerOf(s)
+	if o.Membership == Dynamic && o.Instance != "" {
+		c.fail(at, "a dynamic member has no instance")
+	}
+	if o.Protocol == ProtocolConsumer && o.Session > 0 {
+		c.fail(at, "in the group protocol consumer the broker alone decides about the session")
+	}
+	if name := c.sc.InstanceOf(s); name != "" {
+		i := c.sc.index(s.Name)
+		for j, p := range c.sc.Steps {
+			if j > i && p.RoleName() == RoleConsumer && c.sc.InstanceOf(p) == name && !c.sc.startsAfterEnd(j, i) && !c.sc.startsAfterEnd(i, j) {
+				c.fail(at, "%q can run at the same time and is the same instance %q to the broker", p.Name, name)
+			}
+		}
+	}
+}
+
 func (c *checker) hasStore(name string) bool {
 	return slices.ContainsFunc(c.sc.Steps, func(s Step) bool {
 		return s.RoleName() == RoleConsumer && c.sc.ConsumerOf(s).Store == name
@@ -168,7 +198,7 @@ func (c *checker) hasStore(name string) bool {
 func (c *checker) consumer(at string, o Consumer) {
 	c.oneOf(at+".design", "design", o.Design, DesignNames())
 	c.oneOf(at+".key", "dedupe key", o.Key, []string{"messageId", "aggregateId"})
-	for _, named := range [][2]string{{"store", o.Store}, {"name", o.Name}} {
+	for _, named := range [][2]string{{"store", o.Store}, {"name", o.Name}, {"group", o.Group}, {"instance", o.Instance}, {"subscription", o.Subscription}} {
 		field, name := named[0], named[1]
 		if name != "" && !kebab.MatchString(name) || len(name) > maxName {
 			c.fail(at+"."+field, "%s is in kebab-case and not longer than %d characters, not %q", field, maxName, name)
@@ -179,6 +209,13 @@ func (c *checker) consumer(at string, o Consumer) {
 	}
 	if o.Heartbeat.Std()%time.Second != 0 {
 		c.fail(at+".heartbeat", "heartbeat is in whole seconds, not %s", o.Heartbeat.Std()) // AMQP 0-9-1 negotiates seconds
+	}
+	c.oneOf(at+".membership", "membership", o.Membership, []string{Static, Dynamic})
+	c.oneOf(at+".protocol", "group protocol", o.Protocol, []string{ProtocolClassic, ProtocolConsumer})
+	c.oneOf(at+".isolation", "isolation level", o.Isolation, []string{"read-uncommitted", "read-committed"})
+	c.oneOf(at+".subscription-type", "subscription type", o.SubscriptionType, []string{"exclusive", "shared", "failover", "key-shared"})
+	if o.Session > 0 && (o.Session.Std() < time.Second || o.Session.Std() > maxSession) {
+		c.fail(at+".session", "session is between 1s and %s, not %s", maxSession, o.Session.Std())
 	}
 	for key := range presentKeys(o) {
 		common := []string{"design", "key", "store", "name"}

@@ -21,6 +21,7 @@ type leftover struct {
 	Product     string              `json:"product"`
 	Address     string              `json:"address"` // without the password
 	Destination brokers.Destination `json:"destination"`
+	Group       string              `json:"group,omitempty"` // who reads it
 }
 
 // remember writes the record of a run on a broker that outlives it; forget
@@ -30,7 +31,7 @@ func (r *Runner) remember(l *Lab, id string, d brokers.Destination) (forget func
 		return func() error { return nil }, nil
 	}
 	rec := leftover{Run: id, PID: os.Getpid(), Start: brokers.ProcessStart(os.Getpid()), Product: l.Product,
-		Address: r.Control.Origin().Address.String(), Destination: d}
+		Address: r.Control.Origin().Address.String(), Destination: d, Group: d.Group}
 	b, err := json.Marshal(rec)
 	if err != nil {
 		return nil, fmt.Errorf("remember the run: %w", err)
@@ -90,7 +91,7 @@ func (r *Runner) Sweep(ctx context.Context) (int, error) {
 		if rec.Product != o.Product || rec.Address != o.Address.String() || rec.lives() {
 			continue
 		}
-		rec.Destination.Suffix = rec.Run
+		rec.Destination.Suffix, rec.Destination.Group = rec.Run, rec.Group
 		if err := r.Driver.Remove(ctx, o.Address, rec.Destination); err != nil {
 			errs = append(errs, fmt.Errorf("remove what the killed run %s left: %w", rec.Run, err))
 			continue

@@ -92,8 +92,7 @@ func (r *Runner) Run(ctx context.Context, l *Lab) (*Evidence, error) {
 		return nil, err
 	}
 	e.Record.Broker, e.Record.Version, e.Record.Client = r.Control.Origin(), r.Version, r.Client
-	dest := l.Scenario.Destination
-	dest.Suffix = id
+	dest := l.Scenario.DestinationOf(id)
 	forget, err := r.remember(l, id, dest)
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(e.dir))

@@ -1,6 +1,7 @@
 package labs
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -40,6 +41,15 @@ type Consumer struct {
 	Name      string   `json:"name,omitempty" jsonschema:"the consumer's name on the broker"`
 	Prefetch  int      `json:"prefetch,omitempty" jsonschema:"deliveries handed out before an ack"`
 	Heartbeat Duration `json:"heartbeat,omitempty" jsonschema:"the broker's patience with a silent client"`
+
+	Group            string   `json:"group,omitempty" jsonschema:"the consumer group; default: the topic's name and -group"`
+	Instance         string   `json:"instance,omitempty" jsonschema:"who the consumer is when it comes back; default: the store's name when no other consumer can run at the same time"`
+	Membership       string   `json:"membership,omitempty" jsonschema:"static or dynamic; default: static when no other consumer can run at the same time"`
+	Protocol         string   `json:"protocol,omitempty" jsonschema:"the group protocol: classic (default) or consumer (KIP-848)"`
+	Session          Duration `json:"session,omitempty" jsonschema:"how long the broker waits for a silent member"`
+	Isolation        string   `json:"isolation,omitempty" jsonschema:"read-uncommitted (default) or read-committed"`
+	Subscription     string   `json:"subscription,omitempty" jsonschema:"the subscription; default: the topic's name and -group"`
+	SubscriptionType string   `json:"subscription-type,omitempty" jsonschema:"exclusive (default), shared, failover or key-shared"`
 }
 
 // Step is one process run in a scenario, or one look at the broker.
@@ -157,6 +167,14 @@ const (
 // Roles lists the programs that a step can run.
 func Roles() []string { return []string{RoleSetup, RoleProducer, RoleConsumer, RoleInspectDB} }
 
+// The words of consumer.membership and of consumer.protocol.
+const (
+	Static           = "static"
+	Dynamic          = "dynamic"
+	ProtocolClassic  = "classic"
+	ProtocolConsumer = "consumer"
+)
+
 // The ways in which a halt ends a role.
 const (
 	HowExit     = "exit"
@@ -194,12 +212,52 @@ func (sc *Scenario) ConsumerOf(s Step) Consumer {
 	over(&c.Name, s.Consumer.Name)
 	over(&c.Prefetch, s.Consumer.Prefetch)
 	over(&c.Heartbeat, s.Consumer.Heartbeat)
+	over(&c.Instance, s.Consumer.Instance)
+	over(&c.Membership, s.Consumer.Membership)
+	over(&c.Protocol, s.Consumer.Protocol)
+	over(&c.Session, s.Consumer.Session)
+	over(&c.Isolation, s.Consumer.Isolation)
+	over(&c.SubscriptionType, s.Consumer.SubscriptionType)
 	def(&c.Design, "transactional-dedupe")
 	def(&c.Key, "messageId")
 	def(&c.Store, DefaultStore)
 	def(&c.Name, "consumer-1")
 	def(&c.Prefetch, 1)
 	return c
+}
+
+// DestinationOf is the destination with who reads it, in names of one run.
+func (sc *Scenario) DestinationOf(run string) brokers.Destination {
+	d := sc.Destination
+	d.Group, d.Suffix = cmp.Or(sc.Consumer.Group, sc.Consumer.Subscription), run
+	return d
+}
+
+// InstanceOf is who a consumer step is to the broker, so that one that comes
+// back after a crash takes its own place; empty for a consumer that is somebody
+// new each time.
+func (sc *Scenario) InstanceOf(s Step) string {
+	c := sc.ConsumerOf(s)
+	switch {
+	case c.Instance != "":
+		return c.Instance
+	case c.Membership == Static:
+		return c.Store
+	case c.Membership == Dynamic, c.Protocol == ProtocolConsumer, !sc.alone(s): // in KIP-848 a crashed static member blocks its own return
+		return ""
+	}
+	return c.Store
+}
+
+// alone reports whether no other consumer can run at the same time as a step's.
+func (sc *Scenario) alone(s Step) bool {
+	i := sc.index(s.Name)
+	for j, o := range sc.Steps {
+		if j != i && o.RoleName() == RoleConsumer && !sc.startsAfterEnd(j, i) && !sc.startsAfterEnd(i, j) {
+			return false
+		}
+	}
+	return true
 }
 
 // ProducerOf is the scenario's producer with the step's own settings over it.

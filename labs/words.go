@@ -38,9 +38,9 @@ func Keys() []string {
 	return []string{
 		"timestamp", "level", "service", "product", "lab",
 		"messageId", "eventType", "schemaVersion", "aggregateId", "traceId", "correlationId",
-		"destination", "routingKey", "consumer", "attempt", "redelivered", "affected",
+		"destination", "routingKey", "partitionOrQueue", "offset", "brokerMessageId", "consumerGroup", "subscription", "consumer", "attempt", "redelivered", "affected",
 		"table", "customerId", "amountCents", "currency", "state",
-		"queue", "received", "confirmed", "produced", "business_rows", "processed_rows",
+		"queue", "topic", "received", "confirmed", "produced", "business_rows", "processed_rows",
 		"durationMs", "errorType", "error", "checkpoint", "token", "status",
 	}
 }

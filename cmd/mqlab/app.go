@@ -114,7 +114,7 @@ func (a *app) opener() (*compose.Opener, error) {
 	if err != nil {
 		return nil, environment(err)
 	}
-	o := &compose.Opener{Registry: registry(), Program: self, State: state, Version: version, Note: func(s string) { a.say("%s", s) }}
+	o := &compose.Opener{Registry: registry(), Program: self, State: state, Version: version, Lacks: lacks, Note: func(s string) { a.say("%s", s) }}
 	if err := o.Sweep(); err != nil {
 		a.say("mqlab: %v", err)
 	}

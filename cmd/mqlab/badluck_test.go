@@ -56,7 +56,7 @@ func TestUnreachable(t *testing.T) {
 		{"wrong password", strings.Replace(k.Address, "guest:guest", "guest:hush-hush", 1), "403", exitEnvironment},
 		{"no such vhost", strings.Replace(k.Address, "/?", "/hidden?", 1), "vhost", exitEnvironment},
 		{"no management", strings.Replace(k.Address, admin[len("http://127.0.0.1:"):], "1", 1), "management API", exitEnvironment},
-		{"another kind of broker", "kafka://guest:hush-hush@" + nobody, "no driver", exitUsage},
+		{"another kind of broker", "nats://guest:hush-hush@" + nobody, "no driver", exitUsage},
 		{"not a URL", "amqp://guest:hush-hush@[::", "not a URL", exitUsage},
 	} {
 		t.Run(c.name, func(t *testing.T) {

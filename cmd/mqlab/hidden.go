@@ -3,7 +3,10 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"net/url"
 	"os"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -12,13 +15,18 @@ import (
 
 // embeddedCommand serves a stand-in until it is killed by its guard.
 func (a *app) embeddedCommand() *cobra.Command {
-	var announce string
+	var announce, dir string
 	c := &cobra.Command{Use: "embedded PRODUCT", Hidden: true, Args: cobra.ExactArgs(1), RunE: func(cmd *cobra.Command, args []string) error {
 		p, ok := productNamed(args[0])
 		if !ok {
 			return usage("no embedded server for %q", args[0])
 		}
-		s, err := p.standIn(cmd.Context())
+		var err error
+		o := standInOptions{dir: dir}
+		if o.port, err = announced(announce); err != nil {
+			return environment(err)
+		}
+		s, err := p.standIn(cmd.Context(), o)
 		if err != nil {
 			return environment(err)
 		}
@@ -31,7 +39,25 @@ func (a *app) embeddedCommand() *cobra.Command {
 		return s.Close()
 	}}
 	c.Flags().StringVar(&announce, "announce", "", "the `FILE` to write the address into")
+	c.Flags().StringVar(&dir, "dir", "", "the `FOLDER` for what is kept over a kill")
 	return c
+}
+
+// announced is the port that a stand-in listened on before it was killed; its
+// clients know no other.
+func announced(file string) (int, error) {
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) || file == "" {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, fmt.Errorf("read the address of the killed broker: %w", err)
+	}
+	u, err := url.Parse(string(b))
+	if err != nil {
+		return 0, fmt.Errorf("read the address of the killed broker: %w", err)
+	}
+	return strconv.Atoi(u.Port())
 }
 
 // writeWhole writes a file so that a reader never finds half of it.

@@ -119,7 +119,7 @@ func TestChoices(t *testing.T) {
 	}{
 		{[]string{"--broker", "rabbitmq=embedded"}, 0, "broker: embedded"},
 		{[]string{"--broker", "native", "--broker", "rabbitmq=embedded"}, 0, "broker: embedded"},
-		{[]string{"--broker", "kafka=embedded"}, exitUsage, "no provider is named"},
+		{[]string{"--broker", "nats=embedded"}, exitUsage, "no provider is named"},
 		{[]string{"--broker", "rabbitmq=nonsense"}, exitUsage, `no provider is named "nonsense"`},
 	} {
 		stdout, stderr, code := m.run(append([]string{"run", "rabbitmq/basic"}, c.args...)...)

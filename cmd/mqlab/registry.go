@@ -4,6 +4,8 @@ import (
 	"context"
 
 	"mqlab/brokers"
+	"mqlab/brokers/kafka"
+	kafkaembedded "mqlab/brokers/kafka/embedded"
 	"mqlab/brokers/rabbitmq"
 	"mqlab/brokers/rabbitmq/embedded"
 )
@@ -13,7 +15,15 @@ type product struct {
 	driver brokers.Driver
 	client string // the client library's module
 	// standIn serves the broker's protocol until ctx ends.
-	standIn func(ctx context.Context) (standIn, error)
+	standIn func(ctx context.Context, o standInOptions) (standIn, error)
+	// lacks is what the stand-in cannot do though the product can.
+	lacks []brokers.Capability
+}
+
+// standInOptions are what a stand-in may need to come back after a kill.
+type standInOptions struct {
+	dir  string // for what it keeps
+	port int    // to listen on; 0: a free one
 }
 
 // standIn is a running embedded server.
@@ -24,7 +34,12 @@ type standIn interface {
 
 func products() []product {
 	return []product{
-		{rabbitmq.Driver{}, "github.com/rabbitmq/amqp091-go", func(ctx context.Context) (standIn, error) { return embedded.Open(ctx, embedded.Options{}) }},
+		{rabbitmq.Driver{}, "github.com/rabbitmq/amqp091-go", func(ctx context.Context, _ standInOptions) (standIn, error) {
+			return embedded.Open(ctx, embedded.Options{})
+		}, []brokers.Capability{brokers.Durable, brokers.Quorum}},
+		{kafka.Driver{}, "github.com/twmb/franz-go", func(ctx context.Context, o standInOptions) (standIn, error) {
+			return kafkaembedded.Open(ctx, kafkaembedded.Options{Dir: o.dir, Port: o.port})
+		}, []brokers.Capability{brokers.Quorum}},
 	}
 }
 
@@ -43,4 +58,10 @@ func productNamed(name string) (product, bool) {
 		}
 	}
 	return product{}, false
+}
+
+// lacks is what a product's stand-in cannot do.
+func lacks(name string) []brokers.Capability {
+	p, _ := productNamed(name)
+	return p.lacks
 }

@@ -33,7 +33,9 @@ func (r *role) consume(ctx context.Context) (err error) {
 	}
 	defer func() { err = errors.Join(err, c.store.Close()) }()
 	c.source, err = r.driver.OpenConsumer(ctx, r.o.Address, r.dest, brokers.ConsumerOptions{ClientName: r.client,
-		Consumer: c.settings.Name, Prefetch: c.settings.Prefetch, Heartbeat: c.settings.Heartbeat.Std()})
+		Consumer: c.settings.Name, Prefetch: c.settings.Prefetch, Heartbeat: c.settings.Heartbeat.Std(),
+		Instance: r.lab.Scenario.InstanceOf(r.step), Protocol: c.settings.Protocol, Session: c.settings.Session.Std(),
+		Isolation: c.settings.Isolation, Subscription: c.settings.SubscriptionType})
 	if err != nil {
 		return err
 	}
@@ -108,7 +110,7 @@ func (c *consumer) handle(ctx context.Context, d brokers.Delivery) error {
 	}
 	h.about = append(envelope.Pairs(), labs.Pair{Key: "destination", Value: c.dest.Name()})
 	h.envelope, h.readable = envelope, err == nil
-	c.log.line("received", append(h.pairs(), labs.Pair{Key: "consumer", Value: h.marks.Consumer}, number("attempt", int64(h.marks.Attempt)),
+	c.log.line("received", append(append(h.pairs(), words(h.marks.Fields)...), labs.Pair{Key: "consumer", Value: h.marks.Consumer}, number("attempt", int64(h.marks.Attempt)),
 		labs.Pair{Key: "redelivered", Value: string(h.marks.Redelivered)})...)
 	if err == nil {
 		err = h.work(ctx)

@@ -99,8 +99,7 @@ func newRole(o Options) (*role, error) {
 	if o.Address.IsZero() && o.Role != labs.RoleInspectDB {
 		return nil, fmt.Errorf("no broker address: set %s", EnvBroker)
 	}
-	r.dest = lab.Scenario.Destination
-	r.dest.Suffix = o.Run
+	r.dest = lab.Scenario.DestinationOf(o.Run)
 	r.client = "mqlab " + r.step.Name + " " + o.Run
 	r.log = newLog(o.Out, o.Role, lab.Product, lab.Name)
 	return r, nil
