@@ -1,5 +1,31 @@
 package brokers
 
+import (
+	"context"
+	"errors"
+)
+
+// Act is something done to a broker's process.
+type Act string
+
+// The acts on a broker. A kill is SIGKILL, a stop SIGTERM; both are ended by a
+// start on the same data. A pause is SIGSTOP, ended by a resume.
+const (
+	Kill    Act = "kill"
+	Stop    Act = "stop"
+	Start   Act = "start"
+	Restart Act = "restart"
+	Pause   Act = "pause"
+	Resume  Act = "resume"
+)
+
+// Acts lists them all, for checking a scenario.
+func Acts() []Act { return []Act{Kill, Stop, Start, Restart, Pause, Resume} }
+
+// ErrNotOurs says that a broker was not started by this run, which therefore
+// does nothing to its process.
+var ErrNotOurs = errors.New("the broker is not this run's own")
+
 // Origin says where a broker came from; it stands in every report.
 type Origin struct {
 	Product  string       `json:"product"`
@@ -41,6 +67,10 @@ type Control interface {
 	Died() <-chan struct{}
 	// LastWords are the broker's last lines of output, for a report; may be empty.
 	LastWords() string
+	// Act does something to the broker's own process and returns when it is
+	// done, after Start and Restart when a message goes through again. An
+	// adopted broker is ErrNotOurs.
+	Act(ctx context.Context, a Act) error
 	// Release ends a broker that was started for this run and leaves an
 	// adopted one alone. It is idempotent.
 	Release() error

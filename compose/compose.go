@@ -200,3 +200,8 @@ func (a adopted) Origin() brokers.Origin { return a.origin }
 func (a adopted) Died() <-chan struct{}  { return nil }
 func (a adopted) LastWords() string      { return "" }
 func (a adopted) Release() error         { return nil }
+
+// Act does nothing to a broker that somebody else runs.
+func (a adopted) Act(_ context.Context, act brokers.Act) error {
+	return fmt.Errorf("%s the broker: %w", act, brokers.ErrNotOurs)
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -30,21 +31,30 @@ func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver) (*proces
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, embeddedTimeout)
-	defer cancel()
 	var at brokers.Address
-	err = p.await(ctx, func(context.Context) error {
+	p.ready = func(ctx context.Context) (string, error) {
 		b, err := os.ReadFile(announce)
 		if err != nil {
-			return err
+			return "", err
 		}
-		at, err = brokers.ParseAddress(strings.TrimSpace(string(b)))
-		return err
-	})
-	if err != nil {
+		if at, err = brokers.ParseAddress(strings.TrimSpace(string(b))); err != nil {
+			return "", err
+		}
+		return "", listens(ctx, port(at)) // after a kill the file is older than the broker
+	}
+	if _, err := p.awaitReady(ctx, embeddedTimeout); err != nil {
 		return nil, failedStart(p, fmt.Errorf("start the embedded %s: %w", d.Name(), err))
 	}
 	p.origin = brokers.Origin{Product: d.Name(), Provider: Embedded, Version: o.Version, Address: at,
 		Lacks: o.Lacks(d.Name())}
 	return p, nil
+}
+
+// port is that of an address of our own, which always has one.
+func port(at brokers.Address) int {
+	n, err := strconv.Atoi(at.URL().Port())
+	if err != nil {
+		return 0
+	}
+	return n
 }

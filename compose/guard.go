@@ -28,8 +28,12 @@ type guardSpec struct {
 }
 
 // keepWord, as a line of its own after the first, makes the guard keep its
-// broker when standard input ends.
-const keepWord = "keep\n"
+// broker when standard input ends. The other orders are brokers.Act; the guard
+// answers each with a line that begins with answerMark.
+const (
+	keepWord   = "keep"
+	answerMark = "\x01"
+)
 
 // guardFile, in the broker's folder, says who guards it; logFile is its output.
 const (
@@ -65,23 +69,96 @@ func Guard(in io.Reader, out io.Writer) error {
 	signal.Ignore(syscall.SIGINT, syscall.SIGHUP, syscall.SIGPIPE)
 	end := make(chan os.Signal, 1)
 	signal.Notify(end, syscall.SIGTERM)
-	gone := make(chan struct{})
+	orders := make(chan string)
 	go func() { // ends with the pipe
-		if word, err := r.ReadString('\n'); err != nil || word != keepWord {
-			close(gone)
+		defer close(orders)
+		for {
+			line, err := r.ReadString('\n')
+			if err != nil {
+				return
+			}
+			orders <- strings.TrimSpace(line)
 		}
 	}()
-	group, died, err := spec.start()
-	if err == nil {
-		select {
-		case <-gone:
-		case <-end:
-		case <-died:
-			// The folder goes, so the reader of this pipe gets the end of the log.
-			fmt.Fprint(out, tail(filepath.Join(spec.Dir, logFile))) //nolint:errcheck // a reader that is gone needs no reason
-		}
+	g := &guarding{spec: spec, out: out}
+	err = g.act(brokers.Start)
+	for err == nil && g.obey(orders, end) {
 	}
-	return errors.Join(err, group.end(), os.RemoveAll(spec.Dir))
+	return errors.Join(err, g.group.end(), os.RemoveAll(spec.Dir))
+}
+
+// guarding is a guard at work.
+type guarding struct {
+	spec  guardSpec
+	out   io.Writer
+	group *processGroup // nil while the broker is down on order
+	died  <-chan struct{}
+	keep  bool
+}
+
+// obey waits for one thing to happen and reports whether to go on.
+func (g *guarding) obey(orders <-chan string, end <-chan os.Signal) bool {
+	select {
+	case <-end:
+		return false
+	case <-g.died:
+		// The folder goes, so the reader of this pipe gets the end of the log.
+		fmt.Fprint(g.out, tail(filepath.Join(g.spec.Dir, logFile))) //nolint:errcheck // a reader that is gone needs no reason
+		return false
+	case order, open := <-orders:
+		switch {
+		case !open && !g.keep:
+			return false
+		case !open:
+			select { // a kept broker ends by SIGTERM, or by itself
+			case <-end:
+			case <-g.died:
+			}
+			return false
+		case order == keepWord:
+			g.keep = true
+			return true
+		}
+		answer := "done"
+		if err := g.act(brokers.Act(order)); err != nil {
+			answer = err.Error()
+		}
+		fmt.Fprintf(g.out, "%s%s\n", answerMark, strings.ReplaceAll(answer, "\n", "; ")) //nolint:errcheck // as above
+		return true
+	}
+}
+
+// stopTimeout is what a broker gets for its own orderly end; RocketMQ needs ten
+// to fourteen seconds.
+const stopTimeout = 30 * time.Second
+
+// act does one thing to the broker. What ends it on order is not its death.
+func (g *guarding) act(a brokers.Act) (err error) {
+	if down := g.group == nil; down != (a == brokers.Start) {
+		return fmt.Errorf("%s the broker: it %s", a, map[bool]string{true: "is down", false: "runs"}[down])
+	}
+	switch a {
+	case brokers.Start:
+		g.group, g.died, err = g.spec.start()
+		return err
+	case brokers.Pause:
+		return g.group.signal(syscall.SIGSTOP)
+	case brokers.Resume:
+		return g.group.signal(syscall.SIGCONT)
+	case brokers.Stop:
+		err = g.group.signal(syscall.SIGTERM)
+		select {
+		case <-g.died:
+		case <-time.After(stopTimeout):
+			err = fmt.Errorf("stop the broker: it went on for %s after SIGTERM and was killed", stopTimeout)
+		}
+	case brokers.Kill:
+	default:
+		return fmt.Errorf("the guard knows no order %q", a)
+	}
+	err = errors.Join(err, g.group.end())
+	g.group, g.died = nil, nil
+	return err
 }
 
 // processGroup is what the guard has started.
@@ -136,13 +213,17 @@ func (s guardSpec) record(group int) error {
 
 // end kills the whole group and waits for what the guard itself has started.
 func (g *processGroup) end() error {
-	if g.id == 0 {
+	if g == nil || g.id == 0 {
 		return nil
 	}
-	err := syscall.Kill(-g.id, syscall.SIGKILL)
+	err := g.signal(syscall.SIGKILL)
 	g.waits.Wait()
-	if err != nil && !errors.Is(err, syscall.ESRCH) {
-		return fmt.Errorf("guard: end the broker: %w", err)
+	return err
+}
+
+func (g *processGroup) signal(s syscall.Signal) error {
+	if err := syscall.Kill(-g.id, s); err != nil && !errors.Is(err, syscall.ESRCH) {
+		return fmt.Errorf("guard: send %s to the broker: %w", s, err)
 	}
 	return nil
 }
@@ -158,6 +239,11 @@ type process struct {
 	last   bytes.Buffer // what the guard said at the end; complete when died is closed
 	once   sync.Once
 	err    error
+
+	// ready asks whether a message goes through, and for the version.
+	ready   func(context.Context) (version string, err error)
+	acting  sync.Mutex
+	answers chan string // of the guard, to orders
 }
 
 // startGuarded starts a guard over commands. The caller waits for readiness; on
@@ -177,12 +263,17 @@ func (o *Opener) startGuard(spec guardSpec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{dir: spec.Dir, log: filepath.Join(spec.Dir, logFile), guard: g, pipe: pipe, died: make(chan struct{})}
-	g.Stdout, g.Stderr = &p.last, &p.last
+	p := &process{dir: spec.Dir, log: filepath.Join(spec.Dir, logFile), guard: g, pipe: pipe, died: make(chan struct{}), answers: make(chan string, 1)}
+	out, err := g.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	g.Stderr = g.Stdout
 	if err := g.Start(); err != nil {
 		return nil, err
 	}
 	go func() { // ends with the guard, which Release waits for
+		p.listen(out)
 		g.Wait() //nolint:errcheck // the broker's log says why
 		close(p.died)
 	}()
@@ -194,6 +285,75 @@ func (o *Opener) startGuard(spec guardSpec) (*process, error) {
 		return nil, errors.Join(err, p.Release())
 	}
 	return p, nil
+}
+
+// listen takes the guard's answers and keeps what else it says.
+func (p *process) listen(out io.Reader) {
+	r := bufio.NewReader(out)
+	for {
+		line, err := r.ReadString('\n')
+		if answer, ok := strings.CutPrefix(line, answerMark); ok {
+			p.answers <- strings.TrimSpace(answer)
+		} else {
+			p.last.WriteString(line)
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// awaitReady waits, bounded, until a message goes through.
+func (p *process) awaitReady(ctx context.Context, bound time.Duration) (version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, bound)
+	defer cancel()
+	err = p.await(ctx, func(ctx context.Context) (err error) {
+		version, err = p.ready(ctx)
+		return err
+	})
+	return version, err
+}
+
+// Act does something to the broker's process and returns when it is done: for
+// a start when a message goes through.
+func (p *process) Act(ctx context.Context, a brokers.Act) error {
+	p.acting.Lock()
+	defer p.acting.Unlock()
+	if a == brokers.Restart {
+		return errors.Join(p.order(ctx, brokers.Stop), p.begin(ctx))
+	}
+	if a == brokers.Start {
+		return p.begin(ctx)
+	}
+	return p.order(ctx, a)
+}
+
+func (p *process) begin(ctx context.Context) error {
+	if err := p.order(ctx, brokers.Start); err != nil {
+		return err
+	}
+	if _, err := p.awaitReady(ctx, nativeTimeout); err != nil {
+		return fmt.Errorf("start the broker again: %w", err)
+	}
+	return nil
+}
+
+// order tells the guard and waits for its answer.
+func (p *process) order(ctx context.Context, a brokers.Act) error {
+	if _, err := fmt.Fprintf(p.pipe, "%s\n", a); err != nil {
+		return fmt.Errorf("%s the broker: %w", a, err)
+	}
+	select {
+	case answer := <-p.answers:
+		if answer != "done" {
+			return errors.New(answer)
+		}
+		return nil
+	case <-p.died:
+		return fmt.Errorf("%s the broker: it has ended: %s", a, p.LastWords())
+	case <-ctx.Done():
+		return fmt.Errorf("%s the broker: %w", a, ctx.Err())
+	}
 }
 
 // await polls until ready returns nil, the broker has ended, or ctx ends.
@@ -233,7 +393,7 @@ func (p *process) LastWords() string {
 
 // keep lets the broker go on when this process ends.
 func (p *process) keep() error {
-	_, err := io.WriteString(p.pipe, keepWord)
+	_, err := io.WriteString(p.pipe, keepWord+"\n")
 	if err = errors.Join(err, p.pipe.Close()); err != nil {
 		return fmt.Errorf("keep the broker: %w", err)
 	}

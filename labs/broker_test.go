@@ -103,6 +103,8 @@ func (b *fakeBroker) Died() <-chan struct{}  { return b.died }
 func (b *fakeBroker) LastWords() string      { return b.words }
 func (b *fakeBroker) Release() error         { return nil }
 
+func (b *fakeBroker) Act(context.Context, brokers.Act) error { return brokers.ErrNotOurs }
+
 // refuse is a hook of a broker that does not answer.
 func refuse(_ *stage, _ int, s *brokers.State) error {
 	if s.Left > 0 {

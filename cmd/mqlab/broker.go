@@ -62,7 +62,22 @@ func (a *app) brokerCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error { return a.brokerStatus(args) }}
 	logs := &cobra.Command{Use: "logs PRODUCT", Short: "print what a kept broker has written", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.brokerLogs(args[0]) }}
-	c.AddCommand(up, down, status, logs)
+	install := &cobra.Command{Use: "install PRODUCT...", Short: "fetch a broker into the user's cache folder", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, product := range args {
+				o, err := a.openerFor(product)
+				if err != nil {
+					return err
+				}
+				if err := o.Install(cmd.Context(), product); err != nil && cmd.Context().Err() != nil {
+					return codeError{exitInterrupted, err}
+				} else if err != nil {
+					return environment(err)
+				}
+			}
+			return nil
+		}}
+	c.AddCommand(up, down, status, logs, install)
 	return c
 }
 
