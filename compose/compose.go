@@ -118,12 +118,7 @@ func (o *Opener) Open(ctx context.Context, product string, choices []Choice) (br
 	if err != nil {
 		return nil, err
 	}
-	want := Auto
-	for _, c := range choices {
-		if c.product == product || c.product == "" && want == Auto {
-			want = c.want
-		}
-	}
+	want := choose(product, choices)
 	if strings.Contains(want, "://") {
 		return o.adopt(ctx, d, want)
 	}
@@ -134,6 +129,42 @@ func (o *Opener) Open(ctx context.Context, product string, choices []Choice) (br
 	if kept != nil && (want == Auto || want == kept.Provider) {
 		return o.adoptKept(ctx, kept, d)
 	}
+	return o.startFresh(ctx, d, want)
+}
+
+// OpenOwn brings up a broker for one run that does something to its process:
+// never one that runs already. For an address it is brokers.ErrNotOurs.
+func (o *Opener) OpenOwn(ctx context.Context, product string, choices []Choice) (brokers.Control, error) {
+	d, err := o.Registry.Driver(product)
+	if err != nil {
+		return nil, err
+	}
+	want := choose(product, choices)
+	if strings.Contains(want, "://") {
+		return nil, fmt.Errorf("it does something to the broker's process, and %w: it was given as a URL", brokers.ErrNotOurs)
+	}
+	kept, err := o.Kept(product)
+	if err != nil {
+		return nil, err
+	}
+	if kept != nil && want == Auto {
+		want = kept.Provider
+	}
+	return o.startFresh(ctx, d, want)
+}
+
+// choose finds what the user asked for about a product.
+func choose(product string, choices []Choice) string {
+	want := Auto
+	for _, c := range choices {
+		if c.product == product || c.product == "" && want == Auto {
+			want = c.want
+		}
+	}
+	return want
+}
+
+func (o *Opener) startFresh(ctx context.Context, d brokers.Driver, want string) (brokers.Control, error) {
 	if want == Auto {
 		return o.auto(ctx, d)
 	}
@@ -141,10 +172,10 @@ func (o *Opener) Open(ctx context.Context, product string, choices []Choice) (br
 	if err != nil {
 		return nil, err
 	}
-	if err := p.missing(product); err != nil {
+	if err := p.missing(d.Name()); err != nil {
 		return nil, err
 	}
-	o.note(taken(want, product))
+	o.note(taken(want, d.Name()))
 	return p.start(ctx, o, d)
 }
 

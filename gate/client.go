@@ -18,6 +18,7 @@ type Client struct {
 	stop     map[Checkpoint]bool
 	lost     func(error)
 	finish   chan struct{}
+	cut      chan struct{}
 	finished sync.Once
 	closing  chan struct{}
 	closed   sync.Once
@@ -49,7 +50,7 @@ func Dial(ctx context.Context, step string, lost func(error)) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connect to the gate: %w", err)
 	}
-	c := &Client{conn: conn, lost: lost, finish: make(chan struct{}), closing: make(chan struct{}),
+	c := &Client{conn: conn, lost: lost, finish: make(chan struct{}), cut: make(chan struct{}, 1), closing: make(chan struct{}),
 		done: make(chan struct{}), waits: map[int]chan Decision{}}
 	lines := bufio.NewScanner(conn)
 	lines.Buffer(nil, maxLine)
@@ -104,6 +105,11 @@ func (c *Client) read(lines *bufio.Scanner) {
 			}
 		case w.Do == doFinish:
 			c.finished.Do(func() { close(c.finish) })
+		case w.Do == doCut:
+			select {
+			case c.cut <- struct{}{}:
+			default: // two at once are one
+			}
 		}
 	}
 	select {
@@ -119,6 +125,18 @@ func (c *Client) Stops(cp Checkpoint) bool { return c.stop[cp] }
 // Finishing is closed when the runner asks the process to end in order; on an
 // open gate it is nil and never ready.
 func (c *Client) Finishing() <-chan struct{} { return c.finish }
+
+// Cutting yields once for each time that the runner asks the process to break
+// its connections; on an open gate it is nil and never ready.
+func (c *Client) Cutting() <-chan struct{} { return c.cut }
+
+// Address is the gate's own, host:port, or empty on an open gate.
+func (c *Client) Address() string {
+	if c.conn == nil {
+		return ""
+	}
+	return c.conn.RemoteAddr().String()
+}
 
 // Next numbers an arrival. The caller logs it as waiting before it calls Wait.
 func (c *Client) Next(cp Checkpoint, message, key string) Arrival {

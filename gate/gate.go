@@ -114,7 +114,10 @@ type decide struct {
 	Do Decision `json:"do"`
 }
 
-const doFinish = "finish"
+const (
+	doFinish = "finish"
+	doCut    = "cut"
+)
 
 // maxLine bounds one protocol line; ids and keys are short, so more is an error.
 const maxLine = 64 << 10

@@ -192,15 +192,20 @@ func (g *Guest) Decide(n int, do Decision) error {
 	return nil
 }
 
+// Cut asks the process to break its connections to everybody but the gate.
+func (g *Guest) Cut() error { return g.tell(doCut) }
+
 // Finish asks the process to end in order after what it has in hand.
-func (g *Guest) Finish() error {
+func (g *Guest) Finish() error { return g.tell(doFinish) }
+
+func (g *Guest) tell(do string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.conn == nil {
-		return fmt.Errorf("finish %s: the process has left the gate", g.Step)
+		return fmt.Errorf("%s %s: the process has left the gate", do, g.Step)
 	}
-	if err := send(g.conn, wire{Do: doFinish}); err != nil {
-		return fmt.Errorf("finish %s: %w", g.Step, err)
+	if err := send(g.conn, wire{Do: do}); err != nil {
+		return fmt.Errorf("%s %s: %w", do, g.Step, err)
 	}
 	return nil
 }

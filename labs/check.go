@@ -101,13 +101,15 @@ func (c *checker) step(at string, i int, s Step) {
 		c.fail(at+".name", "a step cannot be named %q: %s is the report", s.Name, ReportFile)
 	}
 	switch {
-	case s.Inspect != "" && s.Role != "":
-		c.fail(at, "a step has either a role or inspect")
+	case s.Inspect != "" && s.Role != "", s.Broker != "" && s.Role != "", s.Inspect != "" && s.Broker != "":
+		c.fail(at, "a step has one of role, inspect and broker")
+	case s.Broker != "":
+		c.act(at, i, s)
 	case s.Inspect != "" && s.Inspect != "broker":
 		c.fail(at+".inspect", "only broker can be inspected, not %q", s.Inspect)
 	case s.Role != "":
 		c.oneOf(at+".role", "role", s.Role, Roles())
-	case s.Inspect == "" && !slices.Contains(Roles(), s.Name):
+	case s.RoleName() != "" && !slices.Contains(Roles(), s.Name):
 		c.fail(at+".name", "no role is named %q%s (a step with another name says its role)", s.Name, Nearest(s.Name, Roles()))
 	}
 	c.settings(at, s)
@@ -122,6 +124,47 @@ func (c *checker) step(at string, i int, s Step) {
 			}
 		}
 	}
+}
+
+// act checks a step that does something to the broker: in the order of the
+// file, a broker that is down can only be started, and one that is up cannot.
+func (c *checker) act(at string, i int, s Step) {
+	known := []string{Cut}
+	for _, a := range brokers.Acts() {
+		known = append(known, string(a))
+	}
+	c.oneOf(at+".broker", "act on a broker", s.Broker, known)
+	if s.Background {
+		c.fail(at+".background", "an act on the broker is over when the next step begins")
+	}
+	if s.Broker == Cut {
+		j := c.sc.index(s.Client)
+		if j < 0 || j >= i || c.sc.Steps[j].RoleName() != RoleConsumer && c.sc.Steps[j].RoleName() != RoleProducer {
+			c.fail(at+".client", "client names an earlier producer or consumer, not %q", s.Client)
+		}
+		return
+	}
+	if s.Client != "" {
+		c.fail(at+".client", "only cut is about one client")
+	}
+	if down := c.sc.downBefore(i); down != (s.Broker == string(brokers.Start)) && slices.Contains(known, s.Broker) {
+		c.fail(at+".broker", "%s: the broker %s then", s.Broker, map[bool]string{true: "is down", false: "runs"}[down])
+	}
+}
+
+// downBefore reports whether a kill or a stop without a start comes before a
+// step.
+func (sc *Scenario) downBefore(i int) bool {
+	down := false
+	for _, s := range sc.Steps[:i] {
+		switch brokers.Act(s.Broker) {
+		case brokers.Kill, brokers.Stop:
+			down = true
+		case brokers.Start:
+			down = false
+		}
+	}
+	return down
 }
 
 func selfOrLater(name, self string) string {
@@ -160,6 +203,9 @@ func (c *checker) settings(at string, s Step) {
 	}
 	if s.WhileRunning && !s.Inspects() {
 		c.fail(at+".while-running", "only a step that inspects can look while consumers run")
+	}
+	if s.Client != "" && s.Broker == "" {
+		c.fail(at+".client", "client belongs to an act on the broker")
 	}
 	if s.Store != "" && role != RoleInspectDB {
 		c.fail(at+".store", "only inspect-db reads a store; a consumer's is consumer.store")
@@ -251,8 +297,8 @@ func (c *checker) checkpoint(at, name string, s Step) (gate.Checkpoint, bool) {
 		return cp, true
 	}
 	switch design := c.sc.ConsumerOf(s).Design; {
-	case s.Inspect != "":
-		c.fail(at, "an inspection has no checkpoints")
+	case s.RoleName() == "":
+		c.fail(at, "a step without a role has no checkpoints")
 	case s.RoleName() != RoleConsumer && s.RoleName() != RoleProducer:
 		c.fail(at, "the role %s has no checkpoints", s.RoleName())
 	case s.RoleName() == RoleProducer:

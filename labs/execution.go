@@ -34,6 +34,7 @@ type execution struct {
 	limit    time.Duration // of the whole run
 	deadline time.Time
 	ticking  bool  // the tick is armed
+	down     bool  // the scenario has ended the broker
 	ending   bool  // the children are being ended early
 	failed   error // why there is nothing to judge
 
@@ -213,6 +214,9 @@ func (x *execution) advance(ctx context.Context, tick *time.Timer) {
 
 // ask asks the broker, bounded.
 func (x *execution) ask(ctx context.Context) (brokers.State, error) {
+	if x.down {
+		return brokers.State{}, errDown
+	}
 	ctx, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	return x.inspector.State(ctx, x.dest)

@@ -111,7 +111,7 @@ func (r *Runner) Run(ctx context.Context, l *Lab) (*Evidence, error) {
 	x.run(ctx)
 	x.events.end()
 	err = errors.Join(x.failed, door.Close())
-	err = errors.Join(err, inspector.Close())
+	err = errors.Join(err, x.inspector.Close())
 	if left := r.clean(ctx, dest); left != nil {
 		e.Record.Left = left.Error() // the record stays, so that the next run removes it
 	} else {

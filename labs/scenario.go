@@ -52,11 +52,14 @@ type Consumer struct {
 	SubscriptionType string   `json:"subscription-type,omitempty" jsonschema:"exclusive (default), shared, failover or key-shared"`
 }
 
-// Step is one process run in a scenario, or one look at the broker.
+// Step is one process run in a scenario, one look at the broker, or one act on
+// it.
 type Step struct {
 	Name         string     `json:"name" jsonschema:"unique in the scenario"`
 	Role         string     `json:"role,omitempty" jsonschema:"the program that the step runs; default: the step's name"`
 	Inspect      string     `json:"inspect,omitempty" jsonschema:"broker: record the broker's numbers here"`
+	Broker       string     `json:"broker,omitempty" jsonschema:"an act on the broker's process: kill, stop, start, restart, pause, resume; or cut: the connections of one client"`
+	Client       string     `json:"client,omitempty" jsonschema:"the step whose connections are cut"`
 	Background   bool       `json:"background,omitempty" jsonschema:"the next step does not wait for this one to end"`
 	WhileRunning bool       `json:"while-running,omitempty" jsonschema:"an inspecting step that does not wait for the consumers to end"`
 	After        *Condition `json:"after,omitempty" jsonschema:"when the step starts; default: when the step before it ended"`
@@ -189,9 +192,10 @@ const DefaultTimeout = 60 * time.Second
 // DefaultStore is the name of the database of a scenario that names none.
 const DefaultStore = "orders"
 
-// RoleName is the program the step runs; empty for a look at the broker.
+// RoleName is the program the step runs; empty for a look at the broker and for
+// an act on it.
 func (s Step) RoleName() string {
-	if s.Inspect != "" {
+	if s.Inspect != "" || s.Broker != "" {
 		return ""
 	}
 	if s.Role != "" {
@@ -202,6 +206,16 @@ func (s Step) RoleName() string {
 
 // Inspects reports whether the step looks at what the consumers left behind.
 func (s Step) Inspects() bool { return s.Inspect != "" || s.RoleName() == RoleInspectDB }
+
+// Cut is the act that breaks the connections of one client; the others are
+// those of brokers.Acts.
+const Cut = "cut"
+
+// OwnBroker reports whether the scenario does something to the broker's
+// process, which must then be the run's own.
+func (sc *Scenario) OwnBroker() bool {
+	return slices.ContainsFunc(sc.Steps, func(s Step) bool { return s.Broker != "" && s.Broker != Cut })
+}
 
 // ConsumerOf is the scenario's consumer with the step's own settings over it.
 func (sc *Scenario) ConsumerOf(s Step) Consumer {

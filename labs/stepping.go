@@ -75,6 +75,10 @@ func (x *execution) start(ctx context.Context, s *stepRun) {
 	if s.Timeout > 0 {
 		s.deadline = time.Now().Add(s.Timeout.Std())
 	}
+	if s.Broker != "" {
+		x.act(ctx, s)
+		return
+	}
 	s.guest = &gate.Guest{Step: s.Name, Stop: x.sc.Stops(s.Step), Gone: func() {},
 		Came: func(a gate.Arrival) { x.events.post(func() { x.arrived(ctx, s, a) }) }}
 	argv := x.argv(x.lab, s.Step, x.id, x.stores())
@@ -119,9 +123,10 @@ func (x *execution) stepEnded(ctx context.Context, s *stepRun, e exit) {
 		x.failed = e.failed
 		x.end(syscall.SIGKILL)
 	}
-	if e.code == ExitConnectionLost && !x.ending {
+	if e.code == ExitConnectionLost && !x.ending && !x.down {
 		x.checkBroker(ctx)
 	}
+	x.missedCut(s)
 	if e.code == ExitUsage {
 		x.ev.spoil("%s did not take its command line: see %s", s.Name, s.Name+errSuffix)
 		x.end(syscall.SIGKILL)
@@ -139,6 +144,9 @@ func (x *execution) logged(ctx context.Context, s *stepRun, l LogLine) {
 		x.ev.spoil("%s:%d: a line after status=done", l.File, l.Number)
 	}
 	s.log = append(s.log, l)
+	if l.Get("status") == "cut" {
+		x.wasCut(ctx, s)
+	}
 	if l.Get("status") == "received" {
 		x.first = time.Time{} // something still moves
 	}

@@ -21,6 +21,7 @@ func Words() map[string]string {
 		"business_failed": "the handler returned an error; the delivery was given back",
 		"ack_refused":     "the broker did not take the acknowledgement",
 		"crash_injected":  "the process ends here with os.Exit(137)",
+		"cut":             "the process broke its connections to the broker, as it was told to",
 		"stopping":        "SIGTERM has come; no new delivery is taken",
 		"row":             "one row of a table, as inspect-db read it",
 		"snapshot":        "the number of rows, as inspect-db counted them",
@@ -41,7 +42,7 @@ func Keys() []string {
 		"destination", "routingKey", "partitionOrQueue", "offset", "brokerMessageId", "consumerGroup", "subscription", "consumer", "attempt", "redelivered", "affected",
 		"table", "customerId", "amountCents", "currency", "state",
 		"queue", "topic", "received", "confirmed", "produced", "business_rows", "processed_rows",
-		"durationMs", "errorType", "error", "checkpoint", "token", "status",
+		"durationMs", "connections", "errorType", "error", "checkpoint", "token", "status",
 	}
 }
 
@@ -57,7 +58,7 @@ func WordRoles() map[string][]string {
 		"confirmed": {RoleProducer}, "produced": {RoleProducer}, "returned": {RoleProducer},
 		"row": {RoleInspectDB}, "snapshot": {RoleInspectDB},
 		"seeded": {RoleSetup}, "prepared": {RoleSetup},
-		"crash_injected": gated, "waiting": gated, "released": gated, "done": gated, "failed": all,
+		"cut": gated, "crash_injected": gated, "waiting": gated, "released": gated, "done": gated, "failed": all,
 	}
 	for _, w := range WordNames() {
 		if roles[w] == nil {

@@ -28,6 +28,9 @@ func TestReadme(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, n := range names {
+		if _, _, err := load(c, n); err != nil {
+			t.Errorf("%s: %v", n, err)
+		}
 		if _, name, _ := strings.Cut(n, "/"); !strings.Contains(text, name) {
 			t.Errorf("the README lacks the lab %s", n)
 		}

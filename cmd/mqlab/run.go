@@ -93,7 +93,12 @@ func (a *app) run(ctx context.Context, globs []string, f runFlags) error {
 	if err != nil {
 		return errors.Join(err, closeAll())
 	}
-	results := a.runAll(ctx, jobs, runners, f)
+	results := a.runAll(ctx, jobs, f, func(ctx context.Context, j job) *result {
+		if j.lab.Scenario.OwnBroker() {
+			return a.runOwn(ctx, j, opener, choices, f, len(jobs))
+		}
+		return a.runOne(ctx, j, runners[j.lab.Product])
+	})
 	if err := closeAll(); err != nil {
 		a.say("mqlab: %v", err)
 	}
@@ -151,10 +156,9 @@ func (a *app) runners(ctx context.Context, o *compose.Opener, jobs []job, choice
 		return errors.Join(errs...)
 	}
 	for _, j := range jobs {
-		if rs[j.lab.Product] != nil {
+		if rs[j.lab.Product] != nil || j.lab.Scenario.OwnBroker() {
 			continue
 		}
-		p, _ := productNamed(j.lab.Product)
 		control, err := o.Open(ctx, j.lab.Product, choices)
 		if err != nil && ctx.Err() != nil {
 			return rs, closeAll, codeError{exitInterrupted, err}
@@ -162,11 +166,7 @@ func (a *app) runners(ctx context.Context, o *compose.Opener, jobs []job, choice
 		if err != nil {
 			return rs, closeAll, environment(err)
 		}
-		r := &labs.Runner{Driver: p.driver, Control: control, Program: o.Program, Env: roleEnv(), Root: f.runs, State: o.State,
-			Timeout: f.timeout, Version: version, Client: clientVersion(p.client), Progress: a.progress(len(jobs))}
-		if a.labsDir != "" {
-			r.Args = []string{"--labs", a.labsDir}
-		}
+		r := a.runner(o, j.lab.Product, control, f, len(jobs))
 		rs[j.lab.Product] = r
 		n, err := r.Sweep(ctx)
 		if err != nil {
@@ -177,6 +177,37 @@ func (a *app) runners(ctx context.Context, o *compose.Opener, jobs []job, choice
 		}
 	}
 	return rs, closeAll, nil
+}
+
+func (a *app) runner(o *compose.Opener, product string, control brokers.Control, f runFlags, jobs int) *labs.Runner {
+	p, _ := productNamed(product)
+	r := &labs.Runner{Driver: p.driver, Control: control, Program: o.Program, Env: roleEnv(), Root: f.runs, State: o.State,
+		Timeout: f.timeout, Version: version, Client: clientVersion(p.client), Progress: a.progress(jobs)}
+	if a.labsDir != "" {
+		r.Args = []string{"--labs", a.labsDir}
+	}
+	return r
+}
+
+// runOwn runs a lab that does something to its broker on one of its own, which
+// ends with the run.
+func (a *app) runOwn(ctx context.Context, j job, o *compose.Opener, choices []compose.Choice, f runFlags, jobs int) *result {
+	control, err := o.OpenOwn(ctx, j.lab.Product, choices)
+	if err != nil {
+		res := &result{job: j, origin: brokers.Origin{Product: j.lab.Product}, err: err, code: exitEnvironment}
+		switch {
+		case ctx.Err() != nil:
+			res.code = exitInterrupted
+		case errors.Is(err, brokers.ErrNotOurs):
+			res.err, res.skip, res.code = nil, err.Error(), exitInconclusive
+		}
+		return res
+	}
+	res := a.runOne(ctx, j, a.runner(o, j.lab.Product, control, f, jobs))
+	if err := control.Release(); err != nil && res.err == nil {
+		res.err, res.code = err, exitEnvironment
+	}
+	return res
 }
 
 // roleEnv is the environment of a role: ours, without what chooses brokers.
@@ -204,7 +235,7 @@ func (a *app) progress(jobs int) func(labs.Progress) {
 
 // runAll runs the jobs, as many at once as asked for, and reports each as it
 // ends. After an interruption no more are started.
-func (a *app) runAll(ctx context.Context, jobs []job, runners map[string]*labs.Runner, f runFlags) []*result {
+func (a *app) runAll(ctx context.Context, jobs []job, f runFlags, one func(context.Context, job) *result) []*result {
 	results := make([]*result, len(jobs))
 	next := make(chan int)
 	var workers sync.WaitGroup
@@ -214,7 +245,7 @@ func (a *app) runAll(ctx context.Context, jobs []job, runners map[string]*labs.R
 				if ctx.Err() != nil {
 					continue // both were ready, the interruption wins
 				}
-				results[i] = a.runOne(ctx, jobs[i], runners[jobs[i].lab.Product])
+				results[i] = one(ctx, jobs[i])
 				if f.format == "text" {
 					a.print(results[i], len(jobs))
 				}

@@ -42,7 +42,12 @@ func (m *mqlab) ours() map[int]string {
 // eventually waits for a condition.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+	within(t, 20*time.Second, what, ok)
+}
+
+func within(t *testing.T, bound time.Duration, what string, ok func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(bound); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never happened that %s", what)
 		}

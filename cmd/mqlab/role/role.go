@@ -114,8 +114,33 @@ func (r *role) run(ctx context.Context) int {
 		return ExitGateLost
 	}
 	r.gate = g
+	working, stop := context.WithCancel(ctx)
+	cutting := make(chan struct{})
+	go func() { // ends with the work
+		defer close(cutting)
+		r.cut(working)
+	}()
 	err = r.work(ctx)
+	stop()
+	<-cutting
 	return r.end(errors.Join(err, g.Close()))
+}
+
+// cut breaks the connections whenever the runner asks for it.
+func (r *role) cut(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-r.gate.Cutting():
+			n, err := cutConnections(r.gate.Address())
+			pairs := []labs.Pair{number("connections", int64(n))}
+			if err != nil {
+				pairs = append(pairs, labs.Pair{Key: "error", Value: err.Error()})
+			}
+			r.log.line("cut", pairs...)
+		}
+	}
 }
 
 func (r *role) work(ctx context.Context) error {
