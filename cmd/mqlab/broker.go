@@ -1,9 +1,11 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -59,7 +61,7 @@ func (a *app) brokerCommand() *cobra.Command {
 			return nil
 		}}
 	status := &cobra.Command{Use: "status [PRODUCT]", Short: "show the brokers that are kept running", Args: cobra.MaximumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.brokerStatus(args) }}
+		RunE: func(cmd *cobra.Command, args []string) error { return a.brokerStatus(cmd.Context(), args) }}
 	logs := &cobra.Command{Use: "logs PRODUCT", Short: "print what a kept broker has written", Args: cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return a.brokerLogs(args[0]) }}
 	install := &cobra.Command{Use: "install PRODUCT...", Short: "fetch a broker into the user's cache folder", Args: cobra.MinimumNArgs(1),
@@ -88,7 +90,7 @@ func (a *app) openerFor(product string) (*compose.Opener, error) {
 	return a.opener()
 }
 
-func (a *app) brokerStatus(names []string) error {
+func (a *app) brokerStatus(ctx context.Context, names []string) error {
 	if len(names) == 0 {
 		names = registry().Names()
 	}
@@ -106,7 +108,12 @@ func (a *app) brokerStatus(names []string) error {
 			fmt.Fprintf(w, "%s\tnot kept running\n", name) //nolint:errcheck // Flush says it
 			continue
 		}
-		fmt.Fprintf(w, "%s\t%s %s\tguard pid %d\tup %s\t%s\n", name, k.Provider, k.Version, k.PID, time.Since(k.Started).Round(time.Second), k.Shown()) //nolint:errcheck // as above
+		u, err := k.Usage(ctx)
+		if err != nil {
+			return environment(err)
+		}
+		fmt.Fprintf(w, "%s\t%s %s\tpid %d\t%d MB\tup %s\t%s\tports %s\n", name, k.Provider, k.Version, u.PID, u.Memory>>20, //nolint:errcheck // as above
+			time.Since(k.Started).Round(time.Second), k.Shown(), strings.Trim(fmt.Sprint(u.Ports), "[]"))
 	}
 	return w.Flush()
 }

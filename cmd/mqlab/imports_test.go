@@ -44,6 +44,7 @@ func fences() map[string][]string {
 	return map[string][]string{
 		"github.com/rabbitmq/amqp091-go":  {"mqlab/brokers/rabbitmq"},
 		"github.com/twmb/franz-go":        {"mqlab/brokers/kafka"},
+		"github.com/shirou/gopsutil":      {"mqlab/compose"},
 		"modernc.org/sqlite":              {"mqlab/cmd/mqlab/role"},
 		"github.com/spf13/cobra":          {"mqlab/cmd/mqlab"},
 		"github.com/goccy/go-yaml":        {"mqlab/labs", "mqlab/assert", "mqlab/compose"},
