@@ -1,8 +1,10 @@
 package brokers
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"strings"
 )
 
 // Act is something done to a broker's process.
@@ -65,8 +67,9 @@ type Control interface {
 	// Died is closed when a broker process that the provider started has
 	// ended; it is nil where the provider cannot know.
 	Died() <-chan struct{}
-	// LastWords are the broker's last lines of output, for a report; may be empty.
-	LastWords() string
+	// Log is what the broker has written so far, its last megabyte at most; may
+	// be empty.
+	Log() []byte
 	// Act does something to the broker's own process and returns when it is
 	// done, after Start and Restart when a message goes through again. An
 	// adopted broker is ErrNotOurs.
@@ -74,4 +77,13 @@ type Control interface {
 	// Release ends a broker that was started for this run and leaves an
 	// adopted one alone. It is idempotent.
 	Release() error
+}
+
+// The bounds of LastWords.
+const lastLines, lastBytes = 12, 4096
+
+// LastWords is the end of a broker's log as one line, for a report.
+func LastWords(log []byte) string {
+	lines := strings.Split(string(bytes.TrimSpace(log[max(0, len(log)-lastBytes):])), "\n")
+	return strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
 }

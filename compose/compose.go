@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"mqlab/brokers"
 )
@@ -211,15 +212,21 @@ func (o *Opener) note(s string) {
 	}
 }
 
+// adoptTimeout bounds the first question to a broker that the user runs; one of
+// another kind may never answer it.
+const adoptTimeout = 5 * time.Second
+
 // adopt takes a broker that the user runs.
 func (o *Opener) adopt(ctx context.Context, d brokers.Driver, url string) (brokers.Control, error) {
 	a, err := brokers.ParseAddress(url)
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, adoptTimeout)
+	defer cancel()
 	version, err := d.Probe(ctx, a)
 	if err != nil {
-		return nil, fmt.Errorf("reach the broker: %w", err)
+		return nil, fmt.Errorf("reach the %s at %s: %w", d.Name(), a, err)
 	}
 	return adopted{brokers.Origin{Product: d.Name(), Provider: URL, Version: version, Address: a, Adopted: true}}, nil
 }
@@ -229,7 +236,7 @@ type adopted struct{ origin brokers.Origin }
 
 func (a adopted) Origin() brokers.Origin { return a.origin }
 func (a adopted) Died() <-chan struct{}  { return nil }
-func (a adopted) LastWords() string      { return "" }
+func (a adopted) Log() []byte            { return nil }
 func (a adopted) Release() error         { return nil }
 
 // Act does nothing to a broker that somebody else runs.

@@ -103,7 +103,7 @@ func (g *guarding) obey(orders <-chan string, end <-chan os.Signal) bool {
 		return false
 	case <-g.died:
 		// The folder goes, so the reader of this pipe gets the end of the log.
-		fmt.Fprint(g.out, tail(filepath.Join(g.spec.Dir, logFile))) //nolint:errcheck // a reader that is gone needs no reason
+		g.out.Write(tail(filepath.Join(g.spec.Dir, logFile))) //nolint:errcheck // a reader that is gone needs no reason
 		return false
 	case order, open := <-orders:
 		switch {
@@ -350,7 +350,7 @@ func (p *process) order(ctx context.Context, a brokers.Act) error {
 		}
 		return nil
 	case <-p.died:
-		return fmt.Errorf("%s the broker: it has ended: %s", a, p.LastWords())
+		return fmt.Errorf("%s the broker: it has ended: %s", a, brokers.LastWords(p.Log()))
 	case <-ctx.Done():
 		return fmt.Errorf("%s the broker: %w", a, ctx.Err())
 	}
@@ -365,9 +365,9 @@ func (p *process) await(ctx context.Context, ready func(context.Context) error) 
 		}
 		select {
 		case <-p.died:
-			return fmt.Errorf("the broker ended while it was starting; its last lines: %s", p.LastWords())
+			return fmt.Errorf("the broker ended while it was starting; its last lines: %s", brokers.LastWords(p.Log()))
 		case <-ctx.Done():
-			return fmt.Errorf("the broker was not ready in time (%w): %w; its last lines: %s", ctx.Err(), last, p.LastWords())
+			return fmt.Errorf("the broker was not ready in time (%w): %w; its last lines: %s", ctx.Err(), last, brokers.LastWords(p.Log()))
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -379,13 +379,11 @@ func (p *process) Origin() brokers.Origin { return p.origin }
 // Died is closed when the broker or its guard has ended.
 func (p *process) Died() <-chan struct{} { return p.died }
 
-// LastWords are the last lines of the broker's output.
-func (p *process) LastWords() string {
+// Log is the broker's output. The guard has said it when the folder is gone.
+func (p *process) Log() []byte {
 	select {
 	case <-p.died:
-		if p.last.Len() > 0 {
-			return strings.TrimSpace(p.last.String())
-		}
+		return p.last.Bytes()
 	default:
 	}
 	return tail(p.log)
@@ -414,14 +412,24 @@ func (p *process) Release() error {
 	return p.err
 }
 
-const lastLines, lastBytes = 12, 4096
+// maxLog bounds what is kept of a broker's log, in bytes.
+const maxLog = 1 << 20
 
-// tail is the end of a log as one line.
-func tail(path string) string {
-	b, err := os.ReadFile(path)
+// tail is the end of a log.
+func tail(path string) []byte {
+	f, err := os.Open(path)
 	if err != nil {
-		return ""
+		return nil
 	}
-	lines := strings.Split(strings.TrimSpace(string(b[max(0, len(b)-lastBytes):])), "\n")
-	return strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
+	defer f.Close() //nolint:errcheck // it is only read
+	if st, err := f.Stat(); err == nil && st.Size() > maxLog {
+		if _, err := f.Seek(-maxLog, io.SeekEnd); err != nil {
+			return nil
+		}
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxLog))
+	if err != nil {
+		return nil
+	}
+	return b
 }

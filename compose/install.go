@@ -108,7 +108,7 @@ func (o *Opener) resolve(ctx context.Context, d distribution, java, dir string) 
 	c.Cancel = func() error { return syscall.Kill(-c.Process.Pid, syscall.SIGKILL) }
 	c.WaitDelay = time.Second
 	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("resolve the jars: %w: %s", errors.Join(err, ctx.Err()), lastOf(out))
+		return fmt.Errorf("resolve the jars: %w: %s", errors.Join(err, ctx.Err()), brokers.LastWords(out))
 	}
 	if err := d.dropForeign(lib); err != nil {
 		return err

@@ -159,12 +159,6 @@ func free(port int) bool {
 	return err == nil && ln.Close() == nil
 }
 
-// lastOf is the end of a program's output as one line.
-func lastOf(out []byte) string {
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	return strings.Join(lines[max(0, len(lines)-lastLines):], " | ")
-}
-
 // freePorts finds ports of 127.0.0.1 that nobody listens on now.
 func freePorts(n int) ([]int, error) {
 	var ports []int

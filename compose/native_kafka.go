@@ -58,7 +58,7 @@ func (j *jvm) formatKafka(ctx context.Context, dir string) error {
 	c := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	c.Dir = dir
 	if out, err := c.CombinedOutput(); err != nil {
-		return fmt.Errorf("format the store of kafka: %w: %s", err, lastOf(out))
+		return fmt.Errorf("format the store of kafka: %w: %s", err, brokers.LastWords(out))
 	}
 	return nil
 }

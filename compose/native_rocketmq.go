@@ -85,7 +85,7 @@ func compileNode(ctx context.Context, j *jvm, dir string) error {
 		return err
 	}
 	if out, err := exec.CommandContext(ctx, javac, args).CombinedOutput(); err != nil {
-		return fmt.Errorf("compile the main class of rocketmq: %w: %s", err, lastOf(out))
+		return fmt.Errorf("compile the main class of rocketmq: %w: %s", err, brokers.LastWords(out))
 	}
 	b, err := os.ReadFile(class)
 	if err != nil {

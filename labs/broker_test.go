@@ -100,7 +100,7 @@ func (b *fakeBroker) State(context.Context, brokers.Destination) (brokers.State,
 func (b *fakeBroker) Close() error           { return nil }
 func (b *fakeBroker) Origin() brokers.Origin { return b.origin }
 func (b *fakeBroker) Died() <-chan struct{}  { return b.died }
-func (b *fakeBroker) LastWords() string      { return b.words }
+func (b *fakeBroker) Log() []byte            { return []byte(b.words) }
 func (b *fakeBroker) Release() error         { return nil }
 
 func (b *fakeBroker) Act(context.Context, brokers.Act) error { return brokers.ErrNotOurs }

@@ -136,7 +136,7 @@ func (x *execution) run(ctx context.Context) {
 			x.ticking, x.state = false, nil
 		case <-died:
 			died = nil
-			x.ev.spoil("the broker died in mid-run%s", lastWords(x.Control.LastWords()))
+			x.ev.spoil("the broker died in mid-run%s", lastWords(x.Control.Log()))
 			x.end(syscall.SIGKILL)
 		case <-cancelled:
 			cancelled = nil
@@ -164,13 +164,13 @@ func (x *execution) checkBroker(ctx context.Context) {
 	bounded, cancel := context.WithTimeout(ctx, stateTimeout)
 	defer cancel()
 	if _, err := x.Driver.Probe(bounded, x.Control.Origin().Address); err != nil && ctx.Err() == nil {
-		x.ev.spoil("the broker went away in mid-run: %v%s", err, lastWords(x.Control.LastWords()))
+		x.ev.spoil("the broker went away in mid-run: %v%s", err, lastWords(x.Control.Log()))
 		x.end(syscall.SIGKILL)
 	}
 }
 
-func lastWords(s string) string {
-	if s = strings.TrimSpace(s); s != "" {
+func lastWords(log []byte) string {
+	if s := brokers.LastWords(log); s != "" {
 		return "; its last lines: " + s
 	}
 	return ""

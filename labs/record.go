@@ -124,7 +124,10 @@ const (
 	RecordFile = "run.json"
 	ReplayFile = "replay.json"
 	ReportFile = "assert.out.txt"
-	outSuffix  = ".out.txt"
-	errSuffix  = ".err.txt"
-	partial    = ".partial"
+	// BrokerLogFile is what the broker wrote, in the folder of a run that proves
+	// nothing.
+	BrokerLogFile = "broker.log"
+	outSuffix     = ".out.txt"
+	errSuffix     = ".err.txt"
+	partial       = ".partial"
 )

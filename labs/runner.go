@@ -117,6 +117,9 @@ func (r *Runner) Run(ctx context.Context, l *Lab) (*Evidence, error) {
 	} else {
 		err = errors.Join(err, forget())
 	}
+	if log := r.Control.Log(); len(log) > 0 && len(e.Record.Spoiled) > 0 {
+		err = errors.Join(err, e.WriteFile(BrokerLogFile, log))
+	}
 	e.Record.Ended = time.Now().UTC()
 	e.Record.Complete = !e.Record.Interrupted
 	return e, errors.Join(err, e.write())
