@@ -199,7 +199,7 @@ func TestBrokerThatNeverWorks(t *testing.T) {
 }
 
 // installed skips a test where Kafka is not installed.
-func installed(t *testing.T, m *mqlab) {
+func installed(t *testing.T) {
 	t.Helper()
 	cache, err := os.UserCacheDir()
 	if err != nil {
@@ -214,7 +214,7 @@ func installed(t *testing.T, m *mqlab) {
 func TestOutOfHeap(t *testing.T) {
 	t.Parallel()
 	m := newMqlab(t)
-	installed(t, m)
+	installed(t)
 	m.env = append(m.env, "MQLAB_JAVA_OPTS=-Xms4m -Xmx20m")
 	if _, stderr := m.must(exitEnvironment, "run", "kafka/basic", "--broker", "native"); !strings.Contains(stderr, "OutOfMemoryError") {
 		t.Error(stderr)
@@ -228,7 +228,7 @@ func TestOutOfHeap(t *testing.T) {
 func TestNoSpace(t *testing.T) {
 	t.Parallel()
 	m := newMqlab(t)
-	installed(t, m)
+	installed(t)
 	if os.Getuid() != 0 {
 		t.Skip("a small file system needs root")
 	}
