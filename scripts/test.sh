@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Tests everything: format, lint, vulnerabilities, go test with the race
-# detector, and every lab on the embedded and on the real broker. It needs Go and
-# a C compiler (for -race). As root on Debian it installs the broker; elsewhere it
-# says what it leaves out.
+# detector, and every lab on the embedded and on the real brokers. It needs Go and
+# a C compiler (for -race). As root on Debian it installs RabbitMQ, Java and Maven,
+# and with Maven the other brokers; elsewhere it says what it leaves out.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,12 +13,15 @@ left_out=()
 work=$(mktemp -d)
 export MQLAB_STATE=$work/state
 unset MQLAB_BROKER
+products='rabbitmq kafka rocketmq pulsar'
 
 say() { printf '\n== %s\n' "$*"; }
 policy=
 finish() {
   if [ -n "$policy" ]; then rm -f "$policy"; fi
-  if [ -x "$work/mqlab" ]; then "$work/mqlab" broker down rabbitmq >/dev/null 2>&1 || true; fi
+  if [ -x "$work/mqlab" ]; then
+    for p in $products; do "$work/mqlab" broker down "$p" >/dev/null 2>&1 || true; done
+  fi
   rm -rf "$work"
 }
 trap finish EXIT
@@ -35,13 +38,15 @@ install() {
     { tail -5 "$work/apt.log" && return 1; }
 }
 
-say "rabbitmq-server"
-native=yes
+say "rabbitmq-server, Java, Maven"
 if [ ! -x /usr/lib/rabbitmq/bin/rabbitmq-server ] && [ -z "${RABBITMQ_HOME:-}" ] && ! command -v rabbitmq-server >/dev/null; then
-  install rabbitmq-server || native=
+  install rabbitmq-server || echo "no rabbitmq-server can be installed"
 fi
-if [ -n "$native" ]; then echo "installed"; else
-  left_out+=("everything on the real RabbitMQ: no rabbitmq-server is installed, and only root on Debian can install it here")
+if [ ! -x "${JAVA_HOME:-/nowhere}/bin/javac" ] && ! command -v javac >/dev/null; then
+  install openjdk-17-jdk-headless || echo "no Java can be installed"
+fi
+if ! command -v mvn >/dev/null; then
+  install maven || echo "no Maven can be installed"
 fi
 
 say "gofmt and vet"
@@ -73,17 +78,26 @@ fi
 
 say "build"
 go build -o "$work/mqlab" ./cmd/mqlab
-if [ -n "$native" ]; then
-  "$work/mqlab" broker up rabbitmq --broker native
-  MQLAB_TEST_BROKER_RABBITMQ=$(sed -n 's/.*"address":"\([^"]*\)".*/\1/p' "$MQLAB_STATE/kept/rabbitmq.json")
-  export MQLAB_TEST_BROKER_RABBITMQ
-fi
+
+say "install and start the real brokers"
+native=()
+for p in $products; do
+  if "$work/mqlab" broker install "$p" && "$work/mqlab" broker up "$p" --broker native; then
+    native+=("$p")
+    # The suites of the drivers run on these as well.
+    export "MQLAB_TEST_BROKER_${p^^}=$(sed -n 's/.*"address":"\([^"]*\)".*/\1/p' "$MQLAB_STATE/kept/$p.json")"
+  else
+    left_out+=("everything on the real $p: see above")
+  fi
+done
+"$work/mqlab" broker status
+"$work/mqlab" doctor
 
 say "every lab, embedded"
-"$work/mqlab" run 'rabbitmq/*' --broker embedded --repeat "$rounds" --runs "$work/runs"
-if [ -n "$native" ]; then
+"$work/mqlab" run '*/*' --broker embedded --repeat "$rounds" --runs "$work/runs"
+if [ ${#native[@]} -gt 0 ]; then
   say "every lab, native"
-  "$work/mqlab" run 'rabbitmq/*' --broker native --repeat "$rounds" --runs "$work/runs"
+  "$work/mqlab" run "${native[@]/%//*}" --broker native --repeat "$rounds" --runs "$work/runs"
 fi
 
 say "go test"
