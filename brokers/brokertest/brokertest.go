@@ -83,6 +83,13 @@ type Habits struct {
 	// SecondAckTaken: a second ack of the same delivery is answered like the
 	// first one.
 	SecondAckTaken bool
+	// OneConsumer: while a destination has a consumer, another one is refused.
+	OneConsumer bool
+	// Ahead is how many deliveries a client takes beyond its prefetch, at a
+	// moment of its own.
+	Ahead int64
+	// Uncounted: what was handed out is not counted, unacknowledged is always 0.
+	Uncounted bool
 }
 
 // testCase is one named expectation.
