@@ -23,7 +23,7 @@ const earliest = `{"ledgerId":-1,"entryId":-1,"partitionIndex":-1}`
 
 // admin asks the REST API of one broker.
 type admin struct {
-	site
+	site site
 	http *http.Client
 }
 
@@ -49,8 +49,8 @@ func (a *admin) call(ctx context.Context, method, path, query, body string, out 
 	if body != "" {
 		req.Header.Set("Content-Type", "application/json")
 	}
-	if a.token != "" {
-		req.Header.Set("Authorization", "Bearer "+a.token)
+	if a.site.token != "" {
+		req.Header.Set("Authorization", "Bearer "+a.site.token)
 	}
 	res, err := a.http.Do(req)
 	if err != nil {

@@ -98,7 +98,7 @@ func (c *consumer) subscribe(ctx context.Context) (*subscription, error) {
 	s := &subscription{link: l, messages: make(chan pulsar.ConsumerMessage)}
 	err = l.call(ctx, func() (err error) {
 		s.c, err = l.client.Subscribe(pulsar.ConsumerOptions{
-			Topic: a.topic(c.d), SubscriptionName: c.d.OnWire(c.d.Readers()), Name: c.o.Consumer, Type: c.kind,
+			Topic: a.site.topic(c.d), SubscriptionName: c.d.OnWire(c.d.Readers()), Name: c.o.Consumer, Type: c.kind,
 			SubscriptionInitialPosition: pulsar.SubscriptionPositionEarliest,
 			MessageChannel:              s.messages, ReceiverQueueSize: max(1, c.o.Prefetch),
 			AckWithResponse: true, // without it an ack waits 100 ms in the library and dies with the process

@@ -36,7 +36,7 @@ func (Driver) OpenProducer(ctx context.Context, at brokers.Address, d brokers.De
 	p := &producer{l: l}
 	err = l.call(ctx, func() (err error) {
 		p.p, err = l.client.CreateProducer(pulsar.ProducerOptions{
-			Topic:           a.topic(d),
+			Topic:           a.site.topic(d),
 			DisableBatching: true, // one message, one entry: the backlog counts entries
 			SendTimeout:     -1,   // Send has a context
 			// The library ends when its one connection does; see link.

@@ -3,6 +3,7 @@ package embedded
 import (
 	"crypto/subtle"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"slices"
@@ -115,7 +116,7 @@ func putSubscription(r *http.Request, t *topic) (int, any) {
 		Ledger int64 `json:"ledgerId"`
 		Entry  int64 `json:"entryId"`
 	}{1<<63 - 1, 1<<63 - 1}
-	if err := json.NewDecoder(r.Body).Decode(&at); err != nil && err != io.EOF { //nolint:errorlint // the decoder returns it bare
+	if err := json.NewDecoder(r.Body).Decode(&at); err != nil && !errors.Is(err, io.EOF) {
 		return http.StatusBadRequest, because("the body is not a position")
 	}
 	earliest, latest := at.Ledger == -1 && at.Entry == -1, at.Ledger == 1<<63-1 && at.Entry == 1<<63-1

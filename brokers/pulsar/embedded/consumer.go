@@ -53,7 +53,7 @@ func (c *conn) servable(f fields) *refusal {
 		return refuse(codeInvalidName, "Empty subscription name")
 	case f.number(3, 0) > uint64(keyShared):
 		return refuse(codeNotAllowed, "unknown subscription type")
-	case !(f.number(8, 1) != 0) || f.has(9):
+	case f.number(8, 1) == 0 || f.has(9):
 		return notServed(featureReader)
 	case f.flag(11):
 		return notServed(featureCompacted)

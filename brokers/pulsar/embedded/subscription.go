@@ -157,10 +157,8 @@ func (s *subscription) dispatchByKey() {
 		holder[s.t.at(n).key] = co
 	}
 	var later []uint64
-	for {
-		if !slices.ContainsFunc(s.consumers, func(co *consumer) bool { return co.permits > 0 }) {
-			break
-		}
+	wanted := func(co *consumer) bool { return co.permits > 0 }
+	for slices.ContainsFunc(s.consumers, wanted) {
 		n, ok := s.take()
 		if !ok {
 			break
