@@ -46,7 +46,7 @@ type variant struct {
 func variants() []variant {
 	return []variant{
 		{"exclusive", brokers.Marks{Redelivered: brokers.Unknown, Attempt: 1},
-			brokertest.Habits{SecondAckTaken: true, OneConsumer: true, Uncounted: true}},
+			brokertest.Habits{SecondAckTaken: true, OneConsumer: true, Ahead: 1, Uncounted: true}},
 		{"shared", brokers.Marks{Redelivered: brokers.Yes, Attempt: 2},
 			brokertest.Habits{SecondAckTaken: true, Ahead: 1}},
 	}

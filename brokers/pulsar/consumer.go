@@ -15,7 +15,10 @@ import (
 const (
 	// patience is how long a consumer tries to come back after its connection
 	// broke; a broker that is gone for longer has lost it.
-	patience = 1500 * time.Millisecond
+	patience = time.Second
+	// aMoment is the pause before the first try: a broker that deletes a topic
+	// closes its consumers first, and would make it again for one that is quick.
+	aMoment = 250 * time.Millisecond
 	// tryAgain is the pause between two tries.
 	tryAgain = 50 * time.Millisecond
 	// nackDelay is how long the library collects messages that were given back.
@@ -159,18 +162,18 @@ func (c *consumer) keep(ctx context.Context) {
 func (c *consumer) comeBack(ctx context.Context) (*subscription, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for {
+	for pause := aMoment; ; pause = tryAgain {
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w and did not come back in %v", brokers.ErrConnectionLost, patience)
+		case <-time.After(pause):
+		}
 		s, err := c.subscribe(ctx)
 		if err == nil {
 			return s, nil
 		}
 		if errors.Is(err, brokers.ErrNotFound) {
 			return nil, err
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("%w and did not come back in %v", brokers.ErrConnectionLost, patience)
-		case <-time.After(tryAgain):
 		}
 	}
 }
@@ -195,6 +198,9 @@ func (c *consumer) Receive(ctx context.Context) (brokers.Delivery, error) {
 		}
 		select {
 		case m := <-s.messages:
+			if !s.alive() {
+				continue // the broker hands it out once more
+			}
 			return &delivery{c: c, m: m.Message}, nil
 		case <-changed:
 		case <-ctx.Done():
@@ -230,8 +236,12 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.stop()
 	c.keeping.Wait()
 	c.mu.Lock()
-	c.ended = brokers.ErrClosed
 	s := c.sub
+	if !errors.Is(c.ended, brokers.ErrClosed) {
+		c.ended = brokers.ErrClosed
+		close(c.changed)
+		c.changed = make(chan struct{})
+	}
 	c.mu.Unlock()
 	s.close(ctx)
 	return nil

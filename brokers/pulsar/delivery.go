@@ -2,7 +2,9 @@ package pulsar
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/apache/pulsar-client-go/pulsar"
 
@@ -69,12 +71,15 @@ func (d *delivery) settle(ctx context.Context, what string, f func(*subscription
 			if err == nil || ctx.Err() != nil {
 				return err
 			}
-			if !s.alive() {
+			// The library fails a call a moment before it says that the connection
+			// is lost, and the consumer needs some time to come back.
+			if errors.Is(err, brokers.ErrConnectionLost) {
 				select {
 				case <-changed:
 					continue
 				case <-ctx.Done():
 					return ctx.Err()
+				case <-time.After(answerTimeout): // an answer is missing, not the connection
 				}
 			}
 		}

@@ -19,9 +19,9 @@ import (
 const (
 	// answerTimeout is how long the library waits for an answer of the broker.
 	answerTimeout = 5 * time.Second
-	// keepAlive is the pause between two pings; after two without an answer the
-	// library takes the broker for dead.
-	keepAlive = time.Second
+	// keepAlive is the pause between two pings; after twice as long without a
+	// word of the broker the library takes it for dead.
+	keepAlive = 750 * time.Millisecond
 	// dialTimeout bounds the library's own dial; the broker has just answered.
 	dialTimeout = 2 * time.Second
 	// closeTimeout bounds the polite end of a connection.

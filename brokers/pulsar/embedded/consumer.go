@@ -38,7 +38,8 @@ func (c *conn) subscribe(f fields) *refusal {
 	c.consumers[co.id] = co
 	s.consumers = append(s.consumers, co)
 	c.succeed(f.number(5, 0))
-	s.announce()
+	s.elect()
+	s.dispatch()
 	return nil
 }
 
@@ -72,9 +73,9 @@ func (s *subscription) announce() {
 	if s.kind != failover {
 		return
 	}
-	for i, co := range s.consumers {
+	for _, co := range s.consumers {
 		active := uint64(0)
-		if i == 0 {
+		if co == s.active {
 			active = 1
 		}
 		co.c.out.add(cmdActiveConsumer, body(nil).number(1, co.id).number(2, active), nil)
@@ -95,10 +96,10 @@ func (co *consumer) leave() {
 			s.giveBack(n)
 		}
 	}
-	if len(s.consumers) == 0 || s.kind.single() && i == 0 {
+	if len(s.consumers) == 0 {
 		s.rewind()
-		s.announce()
 	}
+	s.elect()
 	s.dispatch()
 }
 
@@ -138,7 +139,7 @@ func (co *consumer) redeliver(ids [][]byte) {
 	s := co.sub
 	switch {
 	case s.kind.single():
-		if s.consumers[0] == co {
+		if s.active == co {
 			s.rewind()
 		}
 	case len(ids) == 0:

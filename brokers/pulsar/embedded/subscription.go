@@ -36,7 +36,8 @@ type subscription struct {
 	again      []uint64             // handed out before, in order
 	count      map[uint64]uint64    // redeliveries
 
-	consumers []*consumer // in the order of their coming; the first is the active one
+	consumers []*consumer // in the order of their coming
+	active    *consumer   // who gets everything; only where that is one
 	turn      int
 }
 
@@ -80,6 +81,20 @@ func (s *subscription) giveBack(n uint64) {
 	}
 }
 
+// elect finds the active consumer after one has come or gone. As on Pulsar it
+// is the names that decide, not who came first; another one begins with what
+// is not acknowledged.
+func (s *subscription) elect() {
+	if !s.kind.single() {
+		return
+	}
+	if best := s.owner(s.t.name); best != s.active {
+		s.active = best
+		s.rewind()
+		s.announce()
+	}
+}
+
 // dispatch hands out what it can.
 func (s *subscription) dispatch() {
 	switch {
@@ -104,8 +119,8 @@ func (s *subscription) dispatch() {
 // ready is the next consumer in turn that has asked for more.
 func (s *subscription) ready() *consumer {
 	if s.kind.single() {
-		if co := s.consumers[0]; co.permits > 0 {
-			return co
+		if s.active.permits > 0 {
+			return s.active
 		}
 		return nil
 	}
