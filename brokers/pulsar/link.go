@@ -21,7 +21,7 @@ const (
 	answerTimeout = 5 * time.Second
 	// keepAlive is the pause between two pings; after twice as long without a
 	// word of the broker the library takes it for dead.
-	keepAlive = 750 * time.Millisecond
+	keepAlive = 600 * time.Millisecond
 	// dialTimeout bounds the library's own dial; the broker has just answered.
 	dialTimeout = 2 * time.Second
 	// closeTimeout bounds the polite end of a connection.
@@ -96,6 +96,9 @@ func (l *link) call(ctx context.Context, f func() error) error {
 	l.mu.Unlock()
 	select {
 	case err := <-done:
+		if err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		return translate(err)
 	case <-ctx.Done():
 		return ctx.Err()
@@ -131,12 +134,13 @@ func (l *link) close(ctx context.Context, end func()) {
 
 // translate wraps what the library says in the contract's errors. The broker's
 // own words come through it as text only: "server error: CODE: MESSAGE", or
-// the bare code of a lookup.
+// the bare code of a lookup. The library's own timeouts are ends of a context
+// that the caller has never seen, so nothing is wrapped.
 func translate(err error) error {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) && !strings.Contains(err.Error(), "error:") {
+	if err == nil || errors.Is(err, brokers.ErrConnectionLost) || errors.Is(err, brokers.ErrRefused) {
 		return err
 	}
-	text := err.Error()
+	text := strings.ReplaceAll(err.Error(), "\n", ": ")
 	for _, word := range []string{"TopicNotFound", "SubscriptionNotFound"} {
 		if strings.Contains(text, word) {
 			return fmt.Errorf("%w: %w: %s", brokers.ErrRefused, brokers.ErrNotFound, text)

@@ -73,6 +73,9 @@ func (p *producer) Send(ctx context.Context, m brokers.Message) (brokers.Receipt
 	}, func(id pulsar.MessageID, _ *pulsar.ProducerMessage, err error) { done <- sent{id, err} })
 	select {
 	case s := <-done:
+		if s.err != nil && ctx.Err() != nil {
+			return brokers.Receipt{}, fmt.Errorf("send %s: %w", m.ID, ctx.Err())
+		}
 		if s.err != nil {
 			return brokers.Receipt{}, fmt.Errorf("send %s: %w", m.ID, refusal(s.err))
 		}

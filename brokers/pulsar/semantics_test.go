@@ -356,3 +356,41 @@ func TestLateGroup(t *testing.T) {
 		st.want("the late group", st.settled(st.consumer(st.at, "exclusive", "c-1"), 1), "a-1/1")
 	})
 }
+
+// A message that is too large is refused, and the producer goes on.
+func TestTooLarge(t *testing.T) {
+	onEach(t, func(st *stage) {
+		p, err := pulsar.Driver{}.OpenProducer(st.ctx, st.at, st.d, brokers.ProducerOptions{})
+		st.must(err)
+		defer p.Close(st.ctx) //nolint:errcheck // it never fails
+		if _, err := p.Send(st.ctx, brokers.Message{ID: "large", Body: make([]byte, 6<<20)}); !errors.Is(err, brokers.ErrRefused) {
+			st.Errorf("6 MiB: %v", err)
+		}
+		_, err = p.Send(st.ctx, brokers.Message{ID: "small", Body: []byte("{}")})
+		st.must(err)
+		st.left(1)
+	})
+}
+
+// A call whose context has ended returns with that, and the next one works.
+func TestEndedContext(t *testing.T) {
+	onEach(t, func(st *stage) {
+		ended, cancel := context.WithCancel(st.ctx)
+		cancel()
+		p, err := pulsar.Driver{}.OpenProducer(st.ctx, st.at, st.d, brokers.ProducerOptions{})
+		st.must(err)
+		defer p.Close(st.ctx) //nolint:errcheck // it never fails
+		if _, err := p.Send(ended, brokers.Message{ID: "a-1"}); !errors.Is(err, context.Canceled) {
+			st.Errorf("send: %v", err)
+		}
+		_, err = p.Send(st.ctx, brokers.Message{ID: "a-2", Body: []byte("{}")})
+		st.must(err)
+		c := st.consumer(st.at, "exclusive", "c-1")
+		d, err := c.Receive(st.ctx)
+		st.must(err)
+		if err := d.Ack(ended); !errors.Is(err, context.Canceled) {
+			st.Errorf("ack: %v", err)
+		}
+		st.must(d.Ack(st.ctx))
+	})
+}
