@@ -66,7 +66,7 @@ func (a *admin) call(ctx context.Context, method, path, query, body string, out 
 	case res.StatusCode == http.StatusConflict:
 		return errExists
 	case res.StatusCode >= 300:
-		return fmt.Errorf("%w: HTTP %s: %s", brokers.ErrRefused, res.Status, reason(answer))
+		return fmt.Errorf("%w: HTTP %s", brokers.ErrRefused, strings.TrimSuffix(res.Status+": "+reason(answer), ": "))
 	case out == nil:
 		return nil
 	}
@@ -99,6 +99,9 @@ func reason(answer []byte) string {
 		text = e.Reason
 	}
 	text, _, _ = strings.Cut(strings.TrimSpace(text), "\n")
+	if strings.HasPrefix(text, "<") {
+		return "" // a page of the web server, which says no more than its status
+	}
 	return text[:min(len(text), 200)]
 }
 

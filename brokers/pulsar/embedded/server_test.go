@@ -41,7 +41,7 @@ func TestToken(t *testing.T) {
 		r.ended()
 	}
 	r := dial(t, s)
-	if status, _ := r.ask(http.MethodGet, "brokers/version", ""); status != http.StatusUnauthorized {
+	if status, _ := r.ask(http.MethodGet, "brokers/version"); status != http.StatusUnauthorized {
 		t.Errorf("without a token: HTTP %d", status)
 	}
 	r.send(cmdConnect, body(nil).text(1, "x").text(3, "secret").text(5, "token"), nil)
@@ -80,7 +80,7 @@ func TestSilentClient(t *testing.T) {
 		t.Errorf("cut after %v", took)
 	}
 	for {
-		_, stats := r.ask(http.MethodGet, "persistent/public/default/t/stats", "")
+		_, stats := r.ask(http.MethodGet, "persistent/public/default/t/stats")
 		if strings.Contains(stats, `"consumers":[]`) {
 			return
 		}
@@ -94,7 +94,7 @@ func TestBrokenChecksum(t *testing.T) {
 	r := enter(t)
 	r.send(cmdProducer, producerBody(1, 1), nil)
 	r.next()
-	m := message(meta(), "x")
+	m := message(meta())
 	m[len(m)-1] = 'y'
 	r.send(cmdSend, body(nil).number(1, 1).number(2, 0), m)
 	if c := r.next(); c.kind != cmdSendError || c.f.number(3, 0) != codeChecksum {

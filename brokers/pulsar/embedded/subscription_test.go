@@ -15,7 +15,7 @@ func (r *raw) fill(n int) {
 	r.send(cmdProducer, producerBody(99, 99), nil)
 	r.next()
 	for k := range n {
-		r.send(cmdSend, body(nil).number(1, 99).number(2, uint64(k)), message(meta().text(6, fmt.Sprint("k", k%3)), "x"))
+		r.send(cmdSend, body(nil).number(1, 99).number(2, uint64(k)), message(meta().text(6, fmt.Sprint("k", k%3))))
 		if c := r.next(); c.kind != cmdSendReceipt {
 			r.Fatalf("got %+v", c)
 		}
@@ -74,7 +74,7 @@ func (r *raw) want(what string, got []string, want ...string) {
 
 func (r *raw) backlog(n int) {
 	r.Helper()
-	if _, stats := r.ask(http.MethodGet, "persistent/public/default/t/stats", ""); !strings.Contains(stats, fmt.Sprintf(`"msgBacklog":%d,`, n)) {
+	if _, stats := r.ask(http.MethodGet, "persistent/public/default/t/stats"); !strings.Contains(stats, fmt.Sprintf(`"msgBacklog":%d,`, n)) {
 		r.Errorf("the backlog is not %d: %s", n, stats)
 	}
 }
@@ -169,7 +169,7 @@ func TestUnsubscribe(t *testing.T) {
 	if c := r.next(); c.kind != cmdSuccess {
 		t.Errorf("got %+v", c)
 	}
-	if _, names := r.ask(http.MethodGet, "persistent/public/default/t/subscriptions", ""); strings.TrimSpace(names) != "[]" {
+	if _, names := r.ask(http.MethodGet, "persistent/public/default/t/subscriptions"); strings.TrimSpace(names) != "[]" {
 		t.Errorf("left is %s", names)
 	}
 }

@@ -80,7 +80,7 @@ func (r *raw) sendRefused(extra, meta body) {
 	if c := r.next(); c.kind != cmdProducerSuccess {
 		r.Fatalf("got command %d", c.kind)
 	}
-	r.send(cmdSend, append(body(nil).number(1, 1).number(2, 3), extra...), message(meta, "x"))
+	r.send(cmdSend, append(body(nil).number(1, 1).number(2, 3), extra...), message(meta))
 	if c := r.next(); c.kind != cmdSendError || c.f.number(2, 0) != 3 || c.f.number(3, 0) != codeNotAllowed {
 		r.Errorf("got %+v", c)
 	}
@@ -92,7 +92,7 @@ func TestMissingTopicIsNotMade(t *testing.T) {
 	r.refused("producer", 4, codeTopicNotFound)
 	r.send(cmdSubscribe, body(nil).text(1, "persistent://public/default/nope").text(2, "s").number(3, 0).number(4, 1).number(5, 6), nil)
 	r.refused("consumer", 6, codeTopicNotFound)
-	if status, _ := r.ask(http.MethodGet, "persistent/public/default/nope/stats", ""); status != http.StatusNotFound {
+	if status, _ := r.ask(http.MethodGet, "persistent/public/default/nope/stats"); status != http.StatusNotFound {
 		t.Errorf("the topic is there: HTTP %d", status)
 	}
 }
@@ -116,7 +116,7 @@ func TestUnservedAdmin(t *testing.T) {
 		"DELETE persistent/public/default/t/subscription/s?force=1": http.StatusNotImplemented,
 	} {
 		method, rest, _ := strings.Cut(path, " ")
-		if status, answer := r.ask(method, rest, ""); status != want {
+		if status, answer := r.ask(method, rest); status != want {
 			t.Errorf("%s: HTTP %d %s, want %d", path, status, answer, want)
 		}
 	}
