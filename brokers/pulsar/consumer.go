@@ -158,20 +158,23 @@ func (c *consumer) keep(ctx context.Context) {
 }
 
 // comeBack subscribes again. The broker may not have noticed yet that the old
-// connection is gone, so that even a refusal is worth another try.
+// connection is gone, so that even a refusal is worth another try; in the end
+// it is a lost connection all the same, and the last answer is only told.
 func (c *consumer) comeBack(ctx context.Context) (*subscription, error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
+	last := "nobody was asked"
 	for pause := aMoment; ; pause = tryAgain {
 		select {
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w and did not come back in %v", brokers.ErrConnectionLost, patience)
+			return nil, fmt.Errorf("%w and did not come back in %v: %s", brokers.ErrConnectionLost, patience, last)
 		case <-time.After(pause):
 		}
 		s, err := c.subscribe(ctx)
 		if err == nil {
 			return s, nil
 		}
+		last = err.Error()
 		if errors.Is(err, brokers.ErrNotFound) {
 			return nil, err
 		}

@@ -34,6 +34,7 @@ func allowed() map[string][]string {
 		"mqlab/cmd/mqlab/role":            {"mqlab/labs", "mqlab/gate", "mqlab/brokers", "mqlab/cmd/mqlab/role/designs"},
 		"mqlab/cmd/mqlab/role/designs":    {"mqlab/labs", "mqlab/gate"},
 		"mqlab/cmd/mqlab": {"mqlab/labs", "mqlab/gate", "mqlab/brokers", "mqlab/brokers/rabbitmq", "mqlab/brokers/rabbitmq/embedded",
+			"mqlab/brokers/pulsar", "mqlab/brokers/pulsar/embedded",
 			"mqlab/brokers/brokertest", "mqlab/assert", "mqlab/expected", "mqlab/compose", "mqlab/cmd/mqlab/role"},
 	}
 }

@@ -12,7 +12,10 @@
 // What Pulsar serves and this server does not, it refuses in the protocol's own
 // words and never passes over in silence; table.go lists it.
 //
-// Knowingly different: key-shared subscriptions spread their keys by another
-// hash; there is one ledger for each topic, never rolled over; numbers that the
-// driver does not ask for are missing in the admin API's answers.
+// Knowingly different: key-shared subscriptions spread their keys, and failover
+// subscriptions choose their active consumer, by another hash than Pulsar's; an
+// active consumer is followed at once (activeConsumerFailoverDelayTimeMillis=0);
+// a silent client is cut after 4 s (keepAliveIntervalSeconds=2); there is one
+// ledger for each topic, never rolled over; numbers that the driver does not ask
+// for are missing in the admin API's answers.
 package embedded
