@@ -85,6 +85,13 @@ type Habits struct {
 	SecondAckTaken bool
 	// OneAtATime: of several consumers one gets all messages of the destination.
 	OneAtATime bool
+	// OneConsumer: while a destination has a consumer, another one is refused.
+	OneConsumer bool
+	// Ahead is how many deliveries a client takes beyond its prefetch, at a
+	// moment of its own.
+	Ahead int64
+	// Uncounted: what was handed out is not counted, unacknowledged is always 0.
+	Uncounted bool
 }
 
 // testCase is one named expectation.

@@ -88,7 +88,7 @@ func redeliveryAfterCut(sc *scene) {
 	sc.say("run 1 received %s", show(sc.receive(c, "m1")))
 	cut()
 	_, err := c.Receive(sc.ctx)
-	for n := 0; err == nil && n < 2; n++ { // what the client had fetched before, it may still hand out
+	for n := int64(0); err == nil && n < sc.s.Habits.Ahead; n++ { // what the client had taken already
 		_, err = c.Receive(sc.ctx)
 	}
 	sc.want("receive after the cut", err, brokers.ErrConnectionLost)

@@ -129,6 +129,10 @@ func receiveAndContext(sc *scene) {
 func tenConsumers(sc *scene) {
 	const n, hands = 100, 10
 	sc.prepare()
+	if sc.s.Habits.OneConsumer {
+		sc.secondConsumer()
+		return
+	}
 	i, p := sc.inspector(), sc.producer()
 	ctx, cancel := context.WithCancel(sc.ctx)
 	defer cancel()
@@ -163,6 +167,16 @@ func tenConsumers(sc *scene) {
 	if len(times) != n {
 		sc.Errorf("times by message: %v", times)
 	}
+}
+
+// secondConsumer is refused, and does the first one no harm.
+func (sc *scene) secondConsumer() {
+	p, c := sc.producer(), sc.consumer("c-0", 1)
+	_, err := sc.s.Driver.OpenConsumer(sc.ctx, sc.s.Address, sc.dest, sc.consumerOptions("c-1", 1))
+	sc.want("a second consumer", err, brokers.ErrRefused)
+	sc.send(p, "m1")
+	sc.ack(sc.receive(c, "m1"))
+	sc.say("a second consumer: %s; the first one goes on", class(err))
 }
 
 // consume acknowledges what comes until the context ends.
@@ -203,17 +217,14 @@ func goroutines(sc *scene) {
 	lost, err := sc.s.Driver.OpenConsumer(sc.ctx, through, sc.dest, sc.consumerOptions("lost", 2))
 	sc.must(err)
 	sc.receive(lost, "m1")
-	if sc.s.Habits.OneAtATime {
+	if sc.s.Habits.OneConsumer || sc.s.Habits.OneAtATime {
 		cut()
-		sc.must(lost.Close(sc.ctx))
+		sc.idle(i)
 	}
 	c, err := sc.s.Driver.OpenConsumer(sc.ctx, sc.s.Address, sc.dest, sc.consumerOptions("c", 2))
 	sc.must(err)
-	if sc.s.Habits.OneAtATime {
-		sc.receive(c, "m1")
-	} else {
-		sc.receive(c, "m3")
-	}
+	_, err = c.Receive(sc.ctx) // which one depends on how many the other one has
+	sc.must(err)
 	cut()
 	sc.must(errors.Join(lost.Close(sc.ctx), c.Close(sc.ctx), p.Close(sc.ctx), i.Close()))
 	if err := goleak.Find(append([]goleak.Option{before}, sc.s.Leaks...)...); err != nil {

@@ -21,7 +21,9 @@ func life(sc *scene) {
 	look := func(what string, left int64, idle bool) {
 		sc.Helper()
 		// A push and the end of a client are the broker's own acts.
-		st := sc.await(i, what, func(st brokers.State) bool { return st.Left == left && st.Idle == idle })
+		st := sc.await(i, what, func(st brokers.State) bool {
+			return st.Left == left && st.Idle == idle && sc.handedOut(st, idle)
+		})
 		if st.Took <= 0 {
 			sc.Errorf("%s: the answer took %v", what, st.Took)
 		}
@@ -48,6 +50,19 @@ func life(sc *scene) {
 	look("m3 acked", 0, false)
 	sc.must(c.Close(sc.ctx))
 	look("consumer closed", 0, true)
+}
+
+// handedOut reports whether as much is handed out as a consumer with prefetch 1
+// takes in the end, if the driver has that number.
+func (sc *scene) handedOut(st brokers.State, idle bool) bool {
+	n, h := st.Figures["unacknowledged"], sc.s.Habits
+	if n == nil {
+		return true
+	}
+	if idle || h.Uncounted {
+		return *n == 0
+	}
+	return *n == min(st.Left, 1+h.Ahead)
 }
 
 func missing(sc *scene) {

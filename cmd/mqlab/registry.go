@@ -6,6 +6,8 @@ import (
 	"mqlab/brokers"
 	"mqlab/brokers/kafka"
 	kafkaembedded "mqlab/brokers/kafka/embedded"
+	"mqlab/brokers/pulsar"
+	pulsarembedded "mqlab/brokers/pulsar/embedded"
 	"mqlab/brokers/rabbitmq"
 	"mqlab/brokers/rabbitmq/embedded"
 )
@@ -40,6 +42,9 @@ func products() []product {
 		{kafka.Driver{}, "github.com/twmb/franz-go", func(ctx context.Context, o standInOptions) (standIn, error) {
 			return kafkaembedded.Open(ctx, kafkaembedded.Options{Dir: o.dir, Port: o.port})
 		}, []brokers.Capability{brokers.Quorum}},
+		{pulsar.Driver{}, "github.com/apache/pulsar-client-go", func(ctx context.Context, _ standInOptions) (standIn, error) {
+			return pulsarembedded.Open(ctx, pulsarembedded.Options{})
+		}, []brokers.Capability{brokers.Durable, brokers.Quorum}},
 	}
 }
 
