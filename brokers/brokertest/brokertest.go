@@ -83,6 +83,9 @@ type Habits struct {
 	// SecondAckTaken: a second ack of the same delivery is answered like the
 	// first one.
 	SecondAckTaken bool
+	// OneReader: of several consumers one is fed and the others wait for its end,
+	// since the destination has one queue or partition, which one member reads.
+	OneReader bool
 }
 
 // testCase is one named expectation.

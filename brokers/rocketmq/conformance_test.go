@@ -62,8 +62,9 @@ func conform(t *testing.T, url string, lacks ...brokers.Capability) (transcript 
 			cmd.Env = append(append(os.Environ(), env...), childName+"="+name)
 			return cmd
 		},
-		Cut:   cut,
-		Leaks: leaks(),
+		Habits: brokertest.Habits{OneReader: true},
+		Cut:    cut,
+		Leaks:  leaks(),
 	})
 	return out.String()
 }
@@ -108,7 +109,8 @@ func leaks() []goleak.Option {
 		client + "consumer.(*statsItemSet).init.func4",        // sleeps to the next minute before it first asks whether it is over
 		client + "consumer.(*statsItemSet).init.func5",        // to the next hour
 		client + "consumer.(*statsItemSet).init.func6",        // to the next day
-		client + "internal.(*rmqClient).RebalanceImmediately", // in its last request when the consumer is closed: 3 s
+		client + "internal.(*rmqClient).RebalanceImmediately", // waits for an answer that a cut connection does not bring: 3 s
+		client + "internal.(*rmqClient).RebalanceIfNotPaused", // likewise
 	} {
 		options = append(options, goleak.IgnoreAnyFunction(function))
 	}

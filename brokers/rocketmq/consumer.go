@@ -19,12 +19,10 @@ import (
 )
 
 const (
-	// maxBatch is the most that one pull brings, whatever the prefetch.
-	maxBatch = 32
-	// maxCached bounds what waits in the client. The client has room for 32 pulls
-	// between itself and the handler; with more it would stop pulling, and after
-	// two minutes take the queue for stuck and begin it again.
-	maxCached = 31
+	// pullBatch is the most that one pull brings. The client puts up to 34 pulls
+	// aside; at 1,000 messages it would start to log, and read what another of its
+	// goroutines writes.
+	pullBatch = 16
 )
 
 // pushClient is the official push consumer, with the method that its interface
@@ -50,18 +48,28 @@ type consumer struct {
 	ending    sync.Once
 	closing   sync.Once
 
+	balanced chan struct{} // closed when the first sharing-out has been here for both topics
+	quiesced chan struct{} // closed when the last one has
+
 	mu sync.Mutex
 	// terms counts by topic how often this consumer got or lost the queue: odd
 	// means that it has it.
 	terms map[string]int
+	first int // how often the first sharing-out has been here
+	last  bool
 }
 
 // OpenConsumer joins the group. It returns when the broker has the member; the
-// queue may still be another member's.
+// queue may still be another member's. There is no prefetch: the broker hands out
+// nothing that it would have to take back, and what the client has pulled ahead
+// is nobody's until it is received. (A client that pulled 34 times ahead of a
+// message that is held for more than two minutes takes its queue for stuck and
+// begins it again: the message then comes twice, and its ack is an error.)
 func (Driver) OpenConsumer(ctx context.Context, at brokers.Address, d brokers.Destination, o brokers.ConsumerOptions) (brokers.Consumer, error) {
 	c := &consumer{
 		d: d, n: onWire(d), name: o.Consumer, instance: cmp.Or(o.Instance, instance(o.ClientName)),
-		offers: make(chan *delivery), cancelled: make(chan struct{}), closed: make(chan struct{}), terms: map[string]int{},
+		offers: make(chan *delivery), cancelled: make(chan struct{}), closed: make(chan struct{}),
+		balanced: make(chan struct{}), quiesced: make(chan struct{}), terms: map[string]int{},
 	}
 	var err error
 	if c.s, err = open(ctx, at, c.n.topic); err == nil {
@@ -71,7 +79,7 @@ func (Driver) OpenConsumer(ctx context.Context, at brokers.Address, d brokers.De
 		}
 		if err == nil {
 			c.s.watch(c.n.topic)
-			err = c.start(ctx, o)
+			err = c.start(ctx)
 		}
 		if err != nil {
 			c.s.close()
@@ -85,7 +93,7 @@ func (Driver) OpenConsumer(ctx context.Context, at brokers.Address, d brokers.De
 
 // start makes the client and starts it. The client's Start knows no context: when
 // ctx ends first, what it has started is shut down as soon as it is back.
-func (c *consumer) start(ctx context.Context, o brokers.ConsumerOptions) error {
+func (c *consumer) start(ctx context.Context) error {
 	quiet()
 	made, err := rmq.NewPushConsumer(
 		client.WithNsResolver(primitive.NewPassthroughResolver([]string{c.s.nameServer()})),
@@ -95,10 +103,8 @@ func (c *consumer) start(ctx context.Context, o brokers.ConsumerOptions) error {
 		client.WithConsumeFromWhere(client.ConsumeFromFirstOffset),
 		client.WithConsumeMessageBatchMaxSize(1),
 		client.WithConsumeGoroutineNums(1),
-		client.WithPullBatchSize(int32(min(max(1, o.Prefetch), maxBatch))),
-		client.WithPullThresholdForTopic(2*maxCached), // shared by the topic and its retry topic
+		client.WithPullBatchSize(pullBatch),
 		client.WithStrategy(c.allocate),
-		client.WithRemotingTimeout(dialTimeout, idleTimeout, idleTimeout),
 	)
 	if err != nil {
 		return err
@@ -113,6 +119,9 @@ func (c *consumer) start(ctx context.Context, o brokers.ConsumerOptions) error {
 	}()
 	select {
 	case err := <-started:
+		if err == nil {
+			c.await(ctx, c.balanced)
+		}
 		return err
 	case <-ctx.Done():
 		err = ctx.Err()
@@ -127,19 +136,96 @@ func (c *consumer) start(ctx context.Context, o brokers.ConsumerOptions) error {
 	return err
 }
 
+// await waits for something that the client is about to do.
+func (c *consumer) await(ctx context.Context, what <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	select {
+	case <-what:
+	case <-c.s.lost():
+	case <-ctx.Done():
+	}
+}
+
+// shutdown ends the client, which sends its offsets once more: where that leads
+// nowhere, it goes on behind the caller's back until its own dial ends, 15 s.
+func (c *consumer) shutdown(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	go func() {
+		defer cancel()
+		if !c.s.gone() {
+			c.quiesce(ctx)
+		}
+		c.client.Shutdown() //nolint:errcheck // it never fails
+	}()
+	<-ctx.Done()
+}
+
+// quiesce lets the client finish sharing out queues. A Shutdown in the middle of
+// that would be followed by a heartbeat on a new connection, which puts a member
+// into the group that nobody can remove for two minutes.
+func (c *consumer) quiesce(ctx context.Context) {
+	c.mu.Lock()
+	c.last = true
+	c.mu.Unlock()
+	c.client.Suspend() // no more of it when the broker asks for it
+	// A second Start does nothing but one more sharing-out, in its turn after
+	// those under way.
+	if c.client.Start() == nil {
+		c.await(ctx, c.quiesced)
+	}
+}
+
 // allocate is the client's own way to share out queues; on the way the consumer
-// learns which ones it has.
+// learns which ones it has. It is called for the topic and for the retry topic.
 func (c *consumer) allocate(group, self string, all []*primitive.MessageQueue, members []string) []*primitive.MessageQueue {
 	mine := client.AllocateByAveragely(group, self, all, members)
-	if len(all) == 0 {
-		return mine
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if has := c.terms[all[0].Topic]%2 == 1; has != (len(mine) > 0) {
-		c.terms[all[0].Topic]++
+	if c.last {
+		if byStart() && !isClosed(c.quiesced) {
+			close(c.quiesced)
+		}
+		runtime.Goexit() // nothing is to follow
+	}
+	if c.first < 2 && byStart() {
+		if c.first++; c.first == 2 {
+			close(c.balanced)
+		}
+	}
+	if len(all) > 0 {
+		if has := c.terms[all[0].Topic]%2 == 1; has != (len(mine) > 0) {
+			c.terms[all[0].Topic]++
+		}
 	}
 	return mine
+}
+
+// byStart reports whether the client shares out queues because of a Start, and
+// not because the broker or a timer told it to: by the client's function that is
+// on the stack, since nothing else tells.
+func byStart() bool {
+	pcs := make([]uintptr, 32)
+	frames := runtime.CallersFrames(pcs[:runtime.Callers(2, pcs)])
+	for {
+		f, more := frames.Next()
+		if strings.HasSuffix(f.Function, ".RebalanceImmediately") {
+			return true
+		}
+		if !more {
+			return false
+		}
+	}
+}
+
+func isClosed(ch <-chan struct{}) bool {
+	select {
+	case <-ch:
+		return true
+	default:
+		return false
+	}
 }
 
 func (c *consumer) term(topic string) int {
@@ -222,8 +308,7 @@ func (c *consumer) Close(ctx context.Context) error {
 	c.closing.Do(func() {
 		c.ending.Do(func() { close(c.cancelled) })
 		close(c.closed)
-		c.client.Suspend()  // no new rebalance while it ends
-		c.client.Shutdown() //nolint:errcheck // it never fails
+		c.shutdown(ctx)
 		c.awaitLeft(ctx)
 		c.s.close()
 	})

@@ -61,7 +61,7 @@ func (Driver) Scheme() string { return "rocketmq" }
 
 // Keys lists the scenario keys that RocketMQ has beside the common ones.
 func (Driver) Keys() []string {
-	return []string{"destination.topic", "consumer.group", "consumer.instance", "consumer.prefetch"}
+	return []string{"destination.topic", "consumer.group", "consumer.instance"}
 }
 
 // Figures lists the numbers of State: end (where the topic's next message will

@@ -44,7 +44,6 @@ func (Driver) OpenProducer(ctx context.Context, at brokers.Address, d brokers.De
 		producer.WithRetry(0), // a second try could store the message twice
 		producer.WithSendMsgTimeout(sendTimeout),
 		producer.WithCompressMsgBodyOverHowmuch(math.MaxInt), // the body goes out as it is
-		producer.WithRemotingTimeout(dialTimeout, idleTimeout, idleTimeout),
 	)
 	if err == nil {
 		err = p.client.Start()

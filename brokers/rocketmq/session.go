@@ -25,12 +25,9 @@ const (
 	// watchEvery is the pause between two questions of a role's watch. A broker
 	// that says nothing is lost after this and answerTimeout.
 	watchEvery = 500 * time.Millisecond
-	// closeTimeout bounds how long a consumer's end waits for the broker's notice.
+	// closeTimeout bounds the end of a consumer's client, and then its wait for the
+	// broker to notice.
 	closeTimeout = 2 * time.Second
-	// dialTimeout bounds the client's dials, which know no context.
-	dialTimeout = time.Second
-	// idleTimeout is when the client gives up a silent connection; its own default.
-	idleTimeout = 120 * time.Second
 	// askAgain is the pause before a question is asked again whose answer is
 	// about to change.
 	askAgain = time.Millisecond
@@ -201,14 +198,7 @@ func (s *session) watch(topic string) {
 func (s *session) lost() <-chan struct{} { return s.broker.lost }
 
 // gone reports whether the broker is gone.
-func (s *session) gone() bool {
-	select {
-	case <-s.broker.lost:
-		return true
-	default:
-		return false
-	}
-}
+func (s *session) gone() bool { return isClosed(s.broker.lost) }
 
 // nameServer is the name server's address with the host as a number, as the
 // client wants it.
