@@ -130,7 +130,7 @@ func (c *consumer) start(ctx context.Context) error {
 	}
 	close(c.closed)
 	go func() { // as above
-		<-started
+		<-started           //nolint:errcheck // the caller has gone
 		c.client.Shutdown() //nolint:errcheck // it never fails
 	}()
 	return err

@@ -26,6 +26,8 @@ func allowed() map[string][]string {
 		"mqlab/brokers/brokertest":        {"mqlab/brokers"},
 		"mqlab/brokers/rabbitmq":          {"mqlab/brokers"},
 		"mqlab/brokers/rabbitmq/embedded": {},
+		"mqlab/brokers/rocketmq":          {"mqlab/brokers"},
+		"mqlab/brokers/rocketmq/embedded": {},
 		"mqlab/labs":                      {"mqlab/gate", "mqlab/brokers"},
 		"mqlab/assert":                    {"mqlab/labs", "mqlab/expected"},
 		"mqlab/compose":                   {"mqlab/brokers"},
@@ -39,11 +41,12 @@ func allowed() map[string][]string {
 // fences says in which of our folders a third party may be imported.
 func fences() map[string][]string {
 	return map[string][]string{
-		"github.com/rabbitmq/amqp091-go":  {"mqlab/brokers/rabbitmq"},
-		"modernc.org/sqlite":              {"mqlab/cmd/mqlab/role"},
-		"github.com/spf13/cobra":          {"mqlab/cmd/mqlab"},
-		"github.com/goccy/go-yaml":        {"mqlab/labs", "mqlab/assert", "mqlab/compose"},
-		"github.com/google/jsonschema-go": {"mqlab/labs", "mqlab/assert"},
+		"github.com/rabbitmq/amqp091-go":          {"mqlab/brokers/rabbitmq"},
+		"github.com/apache/rocketmq-client-go/v2": {"mqlab/brokers/rocketmq"},
+		"modernc.org/sqlite":                      {"mqlab/cmd/mqlab/role"},
+		"github.com/spf13/cobra":                  {"mqlab/cmd/mqlab"},
+		"github.com/goccy/go-yaml":                {"mqlab/labs", "mqlab/assert", "mqlab/compose"},
+		"github.com/google/jsonschema-go":         {"mqlab/labs", "mqlab/assert"},
 	}
 }
 
@@ -81,7 +84,7 @@ func checkImports(t *testing.T, p goPackage) {
 		if strings.HasPrefix(i, "mqlab/") && !slices.Contains(may, i) {
 			t.Errorf("%s imports %s", p.ImportPath, i)
 		}
-		if p.ImportPath == "mqlab/gate" || p.ImportPath == "mqlab/brokers" || p.ImportPath == "mqlab/expected" || p.ImportPath == "mqlab/brokers/rabbitmq/embedded" {
+		if p.ImportPath == "mqlab/gate" || p.ImportPath == "mqlab/brokers" || p.ImportPath == "mqlab/expected" || strings.HasSuffix(p.ImportPath, "/embedded") {
 			if first, _, _ := strings.Cut(i, "/"); strings.Contains(first, ".") {
 				t.Errorf("%s imports %s, it may have the standard library only", p.ImportPath, i)
 			}

@@ -3,8 +3,9 @@ package embedded
 import (
 	"bufio"
 	"crypto/hmac"
-	"crypto/sha1" //nolint:gosec // the protocol's own signature
+	"crypto/sha1" // the protocol's own signature
 	"encoding/base64"
+	"errors"
 	"io"
 	"maps"
 	"net"
@@ -36,7 +37,7 @@ func (c *conn) read() {
 	for {
 		q, err := readFrame(r)
 		if err != nil {
-			if err != io.EOF {
+			if !errors.Is(err, io.EOF) {
 				c.s.log.Printf("%v: %v", c.nc.RemoteAddr(), err)
 			}
 			return

@@ -43,7 +43,7 @@ func (c *command) text(name string) string { return c.Fields[name] }
 
 // number is a field as a number, 0 if it is missing or is none.
 func (c *command) number(name string) int64 {
-	n, _ := strconv.ParseInt(c.Fields[name], 10, 64) //nolint:errcheck // 0 is as good as any other
+	n, _ := strconv.ParseInt(c.Fields[name], 10, 64)
 	return n
 }
 
