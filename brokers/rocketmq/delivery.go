@@ -2,6 +2,7 @@ package rocketmq
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"sync/atomic"
@@ -95,8 +96,8 @@ func (d *delivery) settle(ctx context.Context, what string, v verdict) error {
 	switch {
 	case err == nil:
 		return nil
-	case d.c.s.gone():
-		return refuse(brokers.ErrConnectionLost)
+	case errors.Is(err, brokers.ErrConnectionLost):
+		return refuse(err)
 	case ctx.Err() == nil && d.c.term(d.topic) != d.term:
 		return refuse(errMoved)
 	}

@@ -22,9 +22,10 @@ import (
 )
 
 const (
-	// watchEvery is the pause between two questions of a role's watch. A broker
-	// that says nothing is lost after this and answerTimeout.
-	watchEvery = 500 * time.Millisecond
+	// watchEvery is the pause between two questions of a role's watch, and
+	// watchTimeout its patience: a broker that is frozen is lost after both.
+	watchEvery   = 500 * time.Millisecond
+	watchTimeout = 2 * time.Second
 	// closeTimeout bounds the end of a consumer's client, and then its wait for the
 	// broker to notice.
 	closeTimeout = 2 * time.Second
@@ -188,7 +189,9 @@ func (s *session) watch(topic string) {
 			case <-s.broker.lost:
 				return
 			case <-tick.C:
-				s.broker.call(ctx, reqMaxOffset, fields{"topic": topic, "queueId": "0"}, nil) //nolint:errcheck // what matters is lost
+				patience, cancel := context.WithTimeout(ctx, watchTimeout)
+				s.broker.call(patience, reqMaxOffset, fields{"topic": topic, "queueId": "0"}, nil) //nolint:errcheck // its failure ends the connection
+				cancel()
 			}
 		}
 	})
