@@ -139,6 +139,8 @@ func leaks() []goleak.Option {
 
 		client + "consumer.(*pushConsumer).pullMessage", // waits for the answer to its long poll, which nobody will read: 30 s
 
+		"github.com/patrickmn/go-cache.(*janitor).Run", // started when the package is loaded
+
 		client + "consumer.(*pushConsumer).Start.func1.2",     // sleeps the consume timeout, 15 minutes
 		client + "consumer.(*statsItemSet).init.func4",        // sleeps to the next minute before it first asks whether it is over
 		client + "consumer.(*statsItemSet).init.func5",        // to the next hour
