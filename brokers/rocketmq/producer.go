@@ -56,6 +56,12 @@ func (Driver) OpenProducer(ctx context.Context, at brokers.Address, d brokers.De
 	return p, nil
 }
 
+// result is what the client's SendSync returned.
+type result struct {
+	r   *primitive.SendResult
+	err error
+}
+
 // Send publishes and waits for the broker's answer. A message that the broker
 // stored but did not flush or replicate as it is set up to is an error.
 func (p *sender) Send(ctx context.Context, m brokers.Message) (brokers.Receipt, error) {
@@ -63,11 +69,24 @@ func (p *sender) Send(ctx context.Context, m brokers.Message) (brokers.Receipt, 
 	if p.s.gone() {
 		return brokers.Receipt{}, fmt.Errorf("send %s: %w", m.ID, brokers.ErrConnectionLost)
 	}
-	// The client waits for its answer even when the connection is gone.
+	// The client waits for its answer even when the connection is gone, and looks
+	// for a route without regard to a context.
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.s.alive, cancel)()
-	r, err := p.client.SendSync(waiting, toWire(p.topic, m))
+	sent := make(chan result, 1)
+	go func() { // ends with SendSync, which waiting or the client's 6 s bound
+		r, err := p.client.SendSync(waiting, toWire(p.topic, m))
+		sent <- result{r, err}
+	}()
+	var r *primitive.SendResult
+	var err error
+	select {
+	case s := <-sent:
+		r, err = s.r, s.err
+	case <-waiting.Done():
+		err = waiting.Err()
+	}
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return brokers.Receipt{}, fmt.Errorf("send %s: %w", m.ID, ctx.Err())
