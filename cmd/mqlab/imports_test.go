@@ -30,6 +30,8 @@ func allowed() map[string][]string {
 		"mqlab/brokers/kafka/embedded":    {},
 		"mqlab/brokers/pulsar":            {"mqlab/brokers"},
 		"mqlab/brokers/pulsar/embedded":   {},
+		"mqlab/brokers/rocketmq":          {"mqlab/brokers"},
+		"mqlab/brokers/rocketmq/embedded": {},
 		"mqlab/labs":                      {"mqlab/gate", "mqlab/brokers"},
 		"mqlab/assert":                    {"mqlab/labs", "mqlab/expected"},
 		"mqlab/compose":                   {"mqlab/brokers"},
@@ -37,7 +39,7 @@ func allowed() map[string][]string {
 		"mqlab/cmd/mqlab/role/designs":    {"mqlab/labs", "mqlab/gate"},
 		"mqlab/cmd/mqlab": {"mqlab/labs", "mqlab/gate", "mqlab/brokers", "mqlab/brokers/rabbitmq", "mqlab/brokers/rabbitmq/embedded",
 			"mqlab/brokers/kafka", "mqlab/brokers/kafka/embedded",
-			"mqlab/brokers/pulsar", "mqlab/brokers/pulsar/embedded",
+			"mqlab/brokers/pulsar", "mqlab/brokers/pulsar/embedded", "mqlab/brokers/rocketmq", "mqlab/brokers/rocketmq/embedded",
 			"mqlab/brokers/brokertest", "mqlab/assert", "mqlab/expected", "mqlab/compose", "mqlab/cmd/mqlab/role"},
 	}
 }
@@ -45,16 +47,17 @@ func allowed() map[string][]string {
 // fences says in which of our folders a third party may be imported.
 func fences() map[string][]string {
 	return map[string][]string{
-		"github.com/rabbitmq/amqp091-go":      {"mqlab/brokers/rabbitmq"},
-		"github.com/twmb/franz-go":            {"mqlab/brokers/kafka"},
-		"github.com/shirou/gopsutil":          {"mqlab/compose"},
-		"modernc.org/sqlite":                  {"mqlab/cmd/mqlab/role"},
-		"github.com/spf13/cobra":              {"mqlab/cmd/mqlab"},
-		"github.com/goccy/go-yaml":            {"mqlab/labs", "mqlab/assert", "mqlab/compose"},
-		"github.com/google/jsonschema-go":     {"mqlab/labs", "mqlab/assert"},
-		"github.com/apache/pulsar-client-go":  {"mqlab/brokers/pulsar"},
-		"github.com/prometheus/client_golang": {"mqlab/brokers/pulsar"},
-		"google.golang.org/protobuf":          {"mqlab/brokers/pulsar"},
+		"github.com/rabbitmq/amqp091-go":          {"mqlab/brokers/rabbitmq"},
+		"github.com/twmb/franz-go":                {"mqlab/brokers/kafka"},
+		"github.com/shirou/gopsutil":              {"mqlab/compose"},
+		"modernc.org/sqlite":                      {"mqlab/cmd/mqlab/role"},
+		"github.com/spf13/cobra":                  {"mqlab/cmd/mqlab"},
+		"github.com/goccy/go-yaml":                {"mqlab/labs", "mqlab/assert", "mqlab/compose"},
+		"github.com/google/jsonschema-go":         {"mqlab/labs", "mqlab/assert"},
+		"github.com/apache/pulsar-client-go":      {"mqlab/brokers/pulsar"},
+		"github.com/prometheus/client_golang":     {"mqlab/brokers/pulsar"},
+		"google.golang.org/protobuf":              {"mqlab/brokers/pulsar"},
+		"github.com/apache/rocketmq-client-go/v2": {"mqlab/brokers/rocketmq"},
 	}
 }
 
@@ -95,7 +98,8 @@ func checkImports(t *testing.T, p goPackage) {
 		if p.ImportPath == "mqlab/brokers/pulsar/embedded" && strings.HasPrefix(i, "github.com/") {
 			t.Errorf("%s imports %s, a stand-in has its own protocol code", p.ImportPath, i)
 		}
-		if p.ImportPath == "mqlab/gate" || p.ImportPath == "mqlab/brokers" || p.ImportPath == "mqlab/expected" || p.ImportPath == "mqlab/brokers/rabbitmq/embedded" {
+		std := []string{"mqlab/gate", "mqlab/brokers", "mqlab/expected", "mqlab/brokers/rabbitmq/embedded", "mqlab/brokers/rocketmq/embedded"}
+		if slices.Contains(std, p.ImportPath) {
 			if first, _, _ := strings.Cut(i, "/"); strings.Contains(first, ".") {
 				t.Errorf("%s imports %s, it may have the standard library only", p.ImportPath, i)
 			}

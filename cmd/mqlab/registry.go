@@ -10,6 +10,8 @@ import (
 	pulsarembedded "mqlab/brokers/pulsar/embedded"
 	"mqlab/brokers/rabbitmq"
 	"mqlab/brokers/rabbitmq/embedded"
+	"mqlab/brokers/rocketmq"
+	rocketmqembedded "mqlab/brokers/rocketmq/embedded"
 )
 
 // product is everything that main knows of a broker: one line each.
@@ -42,6 +44,9 @@ func products() []product {
 		{kafka.Driver{}, "github.com/twmb/franz-go", func(ctx context.Context, o standInOptions) (standIn, error) {
 			return kafkaembedded.Open(ctx, kafkaembedded.Options{Dir: o.dir, Port: o.port})
 		}, []brokers.Capability{brokers.Quorum}},
+		{rocketmq.Driver{}, "github.com/apache/rocketmq-client-go/v2", func(ctx context.Context, _ standInOptions) (standIn, error) {
+			return rocketmqembedded.Open(ctx, rocketmqembedded.Options{})
+		}, []brokers.Capability{brokers.Durable, brokers.Quorum}},
 		{pulsar.Driver{}, "github.com/apache/pulsar-client-go", func(ctx context.Context, _ standInOptions) (standIn, error) {
 			return pulsarembedded.Open(ctx, pulsarembedded.Options{})
 		}, []brokers.Capability{brokers.Durable, brokers.Quorum}},

@@ -1,0 +1,127 @@
+package rocketmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	rmq "github.com/apache/rocketmq-client-go/v2"
+	rmqerrors "github.com/apache/rocketmq-client-go/v2/errors"
+	"github.com/apache/rocketmq-client-go/v2/primitive"
+	"github.com/apache/rocketmq-client-go/v2/producer"
+
+	"mqlab/brokers"
+)
+
+// sendTimeout bounds one send when the caller's context does not.
+const sendTimeout = 10 * time.Second
+
+// sender publishes with the official client, one synchronous send after another.
+type sender struct {
+	s      *session
+	topic  string
+	client rmq.Producer
+}
+
+// OpenProducer connects. It looks for the topic first: the client would let the
+// broker make a missing one.
+func (Driver) OpenProducer(ctx context.Context, at brokers.Address, d brokers.Destination, o brokers.ProducerOptions) (brokers.Producer, error) {
+	s, err := open(ctx, at, d.OnWire(d.Topic))
+	if err != nil {
+		return nil, fmt.Errorf("open a producer for topic %s: %w", d.Topic, err)
+	}
+	quiet()
+	p := &sender{s: s, topic: d.OnWire(d.Topic)}
+	p.client, err = rmq.NewProducer(
+		producer.WithNsResolver(primitive.NewPassthroughResolver([]string{s.nameServer()})),
+		producer.WithInstanceName(instance(o.ClientName)),
+		producer.WithGroupName(p.topic+"-producer"),
+		producer.WithCredentials(s.cred),
+		producer.WithRetry(0), // a second try could store the message twice
+		producer.WithSendMsgTimeout(sendTimeout),
+		producer.WithCompressMsgBodyOverHowmuch(math.MaxInt), // the body goes out as it is
+	)
+	if err == nil {
+		err = p.client.Start()
+	}
+	if err != nil {
+		s.close()
+		return nil, fmt.Errorf("open a producer for topic %s: %w", d.Topic, err)
+	}
+	s.watch(p.topic)
+	return p, nil
+}
+
+// result is what the client's SendSync returned.
+type result struct {
+	r   *primitive.SendResult
+	err error
+}
+
+// Send publishes and waits for the broker's answer. A message that the broker
+// stored but did not flush or replicate as it is set up to is an error.
+func (p *sender) Send(ctx context.Context, m brokers.Message) (brokers.Receipt, error) {
+	start := time.Now()
+	if p.s.gone() {
+		return brokers.Receipt{}, fmt.Errorf("send %s: %w", m.ID, brokers.ErrConnectionLost)
+	}
+	// The client waits for its answer even when the connection is gone, and looks
+	// for a route without regard to a context.
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(p.s.alive, cancel)()
+	sent := make(chan result, 1)
+	go func() { // ends with SendSync, which waiting or the client's 6 s bound
+		r, err := p.client.SendSync(waiting, toWire(p.topic, m))
+		sent <- result{r, err}
+	}()
+	var r *primitive.SendResult
+	var err error
+	select {
+	case s := <-sent:
+		r, err = s.r, s.err
+	case <-waiting.Done():
+		err = waiting.Err()
+	}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return brokers.Receipt{}, fmt.Errorf("send %s: %w", m.ID, ctx.Err())
+	case err != nil:
+		return brokers.Receipt{}, fmt.Errorf("send %s: %w", m.ID, p.failure(err))
+	case r.Status != primitive.SendOK:
+		return brokers.Receipt{}, fmt.Errorf("send %s: %w: the message is stored, but its status is %d", m.ID, brokers.ErrRefused, r.Status)
+	}
+	return brokers.Receipt{Took: time.Since(start), Fields: []brokers.Field{
+		{Key: "partitionOrQueue", Value: strconv.Itoa(r.MessageQueue.QueueId)},
+		{Key: "offset", Value: strconv.FormatInt(r.QueueOffset, 10)},
+		{Key: "brokerMessageId", Value: r.OffsetMsgID},
+	}}, nil
+}
+
+// Close ends the client. The error of the client's own Shutdown is always nil.
+func (p *sender) Close(context.Context) error {
+	p.client.Shutdown() //nolint:errcheck // it never fails
+	p.s.close()
+	return nil
+}
+
+// failure is what went wrong with a send, in the contract's words. The client
+// has the broker's own words only as text.
+func (p *sender) failure(err error) error {
+	text := err.Error()
+	switch {
+	case p.s.gone():
+		return fmt.Errorf("%w: %w", brokers.ErrConnectionLost, err)
+	case errors.Is(err, rmqerrors.ErrNotRunning):
+		return fmt.Errorf("%w: %w", brokers.ErrClosed, err)
+	case strings.HasSuffix(text, "route info not found"):
+		return fmt.Errorf("%w: %w: %w", brokers.ErrRefused, brokers.ErrNotFound, err)
+	case strings.HasPrefix(text, "CODE: "):
+		return fmt.Errorf("%w: %w", brokers.ErrRefused, err)
+	}
+	return fmt.Errorf("%w: %w", brokers.ErrConnectionLost, err)
+}
