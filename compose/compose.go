@@ -1,7 +1,7 @@
-// Package compose is where brokers come from: the real one as a plain process
-// (native), mqlab's stand-in in a process of its own (embedded), or an address
-// that the user gives (url). What it starts runs under a guard and is gone when
-// mqlab is gone, however mqlab ends.
+// Package compose is where brokers come from: the real one in a container or as
+// a plain process (native), mqlab's stand-in in a process of its own (embedded), or an address
+// that the user gives (url). What it starts runs under a guard, a container under
+// a reaper, and is gone when mqlab is gone, however mqlab ends.
 package compose
 
 import (
@@ -19,10 +19,11 @@ import (
 // The providers, in the order in which auto tries them; a URL from the
 // environment and a kept broker come before.
 const (
-	Auto     = "auto"
-	Native   = "native"
-	Embedded = "embedded"
-	URL      = "url"
+	Auto      = "auto"
+	Container = "container"
+	Native    = "native"
+	Embedded  = "embedded"
+	URL       = "url"
 )
 
 // EnvChoice is the variable that chooses a provider or names a broker's URL.
@@ -32,7 +33,7 @@ const EnvChoice = "MQLAB_BROKER"
 // what helps.
 var ErrMissing = errors.New("not available")
 
-// Opener opens brokers for runs.
+// Opener opens brokers for runs. Close ends what they had in common.
 type Opener struct {
 	Registry *brokers.Registry
 	Program  []string // argv of mqlab's own executable, for guard and embedded
@@ -42,20 +43,33 @@ type Opener struct {
 	Lacks func(product string) []brokers.Capability
 	// Note is called with one line about what was taken and why.
 	Note func(string)
+
+	engines engines
 }
 
 // provider starts brokers of one kind.
 type provider interface {
 	// missing says why the provider cannot start this product here, or nil.
-	missing(product string) error
+	missing(ctx context.Context, o *Opener, product string) error
 	// start brings a broker up that ends with mqlab.
-	start(ctx context.Context, o *Opener, d brokers.Driver) (*process, error)
+	start(ctx context.Context, o *Opener, d brokers.Driver) (running, error)
 }
 
-func providers() []string { return []string{Native, Embedded} }
+// running is a broker that a provider has started.
+type running interface {
+	brokers.Control
+	// record is what a later mqlab needs to find it again, if it is kept.
+	record() Kept
+	// keep lets it go on when this process ends.
+	keep() error
+}
+
+func providers() []string { return []string{Container, Native, Embedded} }
 
 func providerOf(name string) (provider, error) {
 	switch name {
+	case Container:
+		return container{}, nil
 	case Native:
 		return native{}, nil
 	case Embedded:
@@ -70,7 +84,7 @@ type Choice struct {
 	product, want string
 }
 
-// ParseChoices reads --broker values: auto, native, embedded, a URL, or any of
+// ParseChoices reads --broker values: auto, container, native, embedded, a URL, or any of
 // them behind PRODUCT=. Without any, the environment's is taken. A text that
 // may hold a password is never part of an error.
 func ParseChoices(r *brokers.Registry, flags []string) ([]Choice, error) {
@@ -123,7 +137,7 @@ func (o *Opener) Open(ctx context.Context, product string, choices []Choice) (br
 	if strings.Contains(want, "://") {
 		return o.adopt(ctx, d, want)
 	}
-	kept, err := o.Kept(product)
+	kept, err := o.Kept(ctx, product)
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +158,7 @@ func (o *Opener) OpenOwn(ctx context.Context, product string, choices []Choice) 
 	if strings.Contains(want, "://") {
 		return nil, fmt.Errorf("it does something to the broker's process, and %w: it was given as a URL", brokers.ErrNotOurs)
 	}
-	kept, err := o.Kept(product)
+	kept, err := o.Kept(ctx, product)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +187,7 @@ func (o *Opener) startFresh(ctx context.Context, d brokers.Driver, want string) 
 	if err != nil {
 		return nil, err
 	}
-	if err := p.missing(d.Name()); err != nil {
+	if err := p.missing(ctx, o, d.Name()); err != nil && !errors.Is(err, errNotPulled) {
 		return nil, err
 	}
 	o.note(taken(want, d.Name()))
@@ -196,7 +210,10 @@ func (o *Opener) auto(ctx context.Context, d brokers.Driver) (brokers.Control, e
 		if err != nil {
 			return nil, err
 		}
-		if err := p.missing(d.Name()); err != nil {
+		asked, cancel := context.WithTimeout(ctx, engineAuto)
+		err = p.missing(asked, o, d.Name())
+		cancel()
+		if err != nil {
 			why = append(why, fmt.Sprintf("%s is %v", name, err))
 			continue
 		}

@@ -1,6 +1,9 @@
 package compose
 
-import "fmt"
+import (
+	"context"
+	"fmt"
+)
 
 // Diagnosis is what a provider can do for a product on this machine.
 type Diagnosis struct {
@@ -9,20 +12,24 @@ type Diagnosis struct {
 }
 
 // Diagnose looks at every provider of a product.
-func (o *Opener) Diagnose(product string) []Diagnosis {
+func (o *Opener) Diagnose(ctx context.Context, product string) []Diagnosis {
+	ctx, cancel := context.WithTimeout(ctx, engineNamed)
+	defer cancel()
 	var ds []Diagnosis
 	for _, name := range providers() {
 		d := Diagnosis{Provider: name, State: "ready"}
 		if p, err := providerOf(name); err != nil {
 			d.State = err.Error()
-		} else if err := p.missing(product); err != nil {
+		} else if err := p.missing(ctx, o, product); err != nil {
 			d.State = err.Error()
 		} else if name == Embedded {
 			d.State = "ready (simulated)"
+		} else if name == Container {
+			d.State = o.ready(ctx, product)
 		}
 		ds = append(ds, d)
 	}
-	switch k, err := o.Kept(product); {
+	switch k, err := o.Kept(ctx, product); {
 	case err != nil:
 		ds = append(ds, Diagnosis{"kept", err.Error()})
 	case k != nil:

@@ -15,12 +15,12 @@ import (
 // embedded is mqlab's own stand-in, in a process of its own.
 type embedded struct{}
 
-func (embedded) missing(string) error { return nil }
+func (embedded) missing(context.Context, *Opener, string) error { return nil }
 
 // embeddedTimeout bounds the start of a stand-in, which takes milliseconds.
 const embeddedTimeout = 10 * time.Second
 
-func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver) (*process, error) {
+func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver) (running, error) {
 	dir, err := o.brokerDir(d.Name())
 	if err != nil {
 		return nil, err

@@ -389,6 +389,11 @@ func (p *process) Log() []byte {
 	return tail(p.log)
 }
 
+// record is what is remembered of a kept broker.
+func (p *process) record() Kept {
+	return Kept{Dir: p.dir, PID: p.guard.Process.Pid, Start: brokers.ProcessStart(p.guard.Process.Pid)}
+}
+
 // keep lets the broker go on when this process ends.
 func (p *process) keep() error {
 	_, err := io.WriteString(p.pipe, keepWord+"\n")

@@ -27,6 +27,24 @@ const (
 	archiveTimeout = 3 * time.Minute
 )
 
+// Pull gets the image of a broker's container, if the engine has not got it.
+func (o *Opener) Pull(ctx context.Context, product string) error {
+	e, err := o.engine(ctx)
+	if err != nil {
+		return fmt.Errorf("pull the image of %s: %w", product, err)
+	}
+	c, err := composeOf(product, variables{})
+	if err != nil {
+		return err
+	}
+	got, err := e.image(ctx, o, imageVariable(product), e.prefixed(c.Image))
+	if err != nil {
+		return err
+	}
+	o.note(fmt.Sprintf("the engine has %s: %s", e.prefixed(c.Image), got))
+	return nil
+}
+
 // Install resolves a broker's jars with Maven into the user's cache folder,
 // checks them and makes the class-data archive that lets the broker start in a
 // third of the time (JEP 350). It can be interrupted and repeated: what is

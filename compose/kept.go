@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,14 +21,19 @@ type Kept struct {
 	Provider string    `json:"provider"`
 	Version  string    `json:"version"`
 	Address  string    `json:"address"` // whole; the file is readable by its owner alone
-	Dir      string    `json:"dir"`
+	Dir      string    `json:"dir,omitempty"`
 	Started  time.Time `json:"started"`
-	PID      int       `json:"pid"` // the guard's
-	Start    string    `json:"start"`
+	PID      int       `json:"pid,omitempty"` // the guard's
+	Start    string    `json:"start,omitempty"`
+
+	// Of a container: its ID, its engine's address, its image.
+	Container string `json:"container,omitempty"`
+	Engine    string `json:"engine,omitempty"`
+	Image     string `json:"image,omitempty"`
 }
 
-// Alive reports whether the guard still runs.
-func (k *Kept) Alive() bool { return brokers.ProcessStart(k.PID) == k.Start && k.Start != "" }
+// guarded reports whether the guard still runs.
+func (k *Kept) guarded() bool { return brokers.ProcessStart(k.PID) == k.Start && k.Start != "" }
 
 // Shown is the address without a password.
 func (k *Kept) Shown() string {
@@ -38,8 +44,18 @@ func (k *Kept) Shown() string {
 	return a.String()
 }
 
-// Log is the path of the broker's output.
-func (k *Kept) Log() string { return filepath.Join(k.Dir, logFile) }
+// Log is what a kept broker has written so far: the end of it for a container,
+// all for a process.
+func (o *Opener) Log(ctx context.Context, k *Kept) (io.ReadCloser, error) {
+	if k.Container != "" {
+		return o.containerLog(ctx, k)
+	}
+	f, err := os.Open(filepath.Join(k.Dir, logFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the broker's log: %w", err)
+	}
+	return f, nil
+}
 
 func (o *Opener) keptFile(product string) string {
 	return filepath.Join(o.State, "kept", product+".json")
@@ -47,7 +63,31 @@ func (o *Opener) keptFile(product string) string {
 
 // Kept returns the broker that is kept for a product, or nil. The record of one
 // that has ended is removed.
-func (o *Opener) Kept(product string) (*Kept, error) {
+func (o *Opener) Kept(ctx context.Context, product string) (*Kept, error) {
+	k, err := o.readKept(product)
+	if k == nil || err != nil {
+		return nil, err
+	}
+	alive := k.guarded()
+	if k.Container != "" {
+		if alive, err = o.boxedRuns(ctx, k); err != nil {
+			return nil, fmt.Errorf("look for a kept %s: %w (remove %s if nothing is kept)", product, err, o.keptFile(product))
+		}
+	}
+	if !alive {
+		return nil, o.forget(product)
+	}
+	return k, nil
+}
+
+// keeps reports whether a container is the one that is kept for a product.
+func (o *Opener) keeps(id, product string) bool {
+	k, err := o.readKept(product)
+	return err != nil || k != nil && k.Container == id // in doubt it stays
+}
+
+// readKept reads the record of a kept broker, which may have ended.
+func (o *Opener) readKept(product string) (*Kept, error) {
 	b, err := os.ReadFile(o.keptFile(product))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -58,9 +98,6 @@ func (o *Opener) Kept(product string) (*Kept, error) {
 	}
 	if err != nil {
 		return nil, fmt.Errorf("look for a kept %s: read %s: %w (remove the file if nothing is kept)", product, o.keptFile(product), err)
-	}
-	if !k.Alive() {
-		return nil, o.forget(product)
 	}
 	return &k, nil
 }
@@ -83,7 +120,7 @@ func (o *Opener) adoptKept(ctx context.Context, k *Kept, d brokers.Driver) (brok
 	if err != nil {
 		return nil, fmt.Errorf("adopt the kept %s: %w (mqlab broker down %s ends it)", d.Name(), err, d.Name())
 	}
-	origin := brokers.Origin{Product: d.Name(), Provider: k.Provider, Version: k.Version, Address: at, Adopted: true}
+	origin := brokers.Origin{Product: d.Name(), Provider: k.Provider, Version: k.Version, Image: k.Image, Address: at, Adopted: true}
 	if k.Provider == Embedded {
 		origin.Lacks = o.Lacks(k.Product)
 	}
@@ -97,7 +134,7 @@ func (o *Opener) Up(ctx context.Context, product, want string) (k *Kept, started
 	if err != nil {
 		return nil, false, err
 	}
-	if k, err := o.Kept(product); k != nil || err != nil {
+	if k, err := o.Kept(ctx, product); k != nil || err != nil {
 		if k != nil && want != Auto && want != k.Provider {
 			return nil, false, fmt.Errorf("a %s %s is kept running already; mqlab broker down %s ends it", k.Provider, product, product)
 		}
@@ -110,23 +147,24 @@ func (o *Opener) Up(ctx context.Context, product, want string) (k *Kept, started
 	if err != nil {
 		return nil, false, err
 	}
-	if err := p.missing(product); err != nil {
+	if err := p.missing(ctx, o, product); err != nil && !errors.Is(err, errNotPulled) {
 		return nil, false, fmt.Errorf("start a %s %s: %w", want, product, err)
 	}
 	run, err := p.start(ctx, o, d)
 	if err != nil {
 		return nil, false, err
 	}
-	k = &Kept{Product: product, Provider: want, Version: run.origin.Version, Address: run.origin.Address.Secret(), Dir: run.dir,
-		Started: time.Now().UTC(), PID: run.guard.Process.Pid, Start: brokers.ProcessStart(run.guard.Process.Pid)}
+	record, origin := run.record(), run.Origin()
+	k = &record
+	k.Product, k.Provider, k.Version, k.Address, k.Started = product, want, origin.Version, origin.Address.Secret(), time.Now().UTC()
 	if err := o.saveKept(k); err != nil {
 		err = errors.Join(err, run.Release())
-		if other, _ := o.Kept(product); other != nil && errors.Is(err, fs.ErrExist) {
+		if other, _ := o.Kept(ctx, product); other != nil && errors.Is(err, fs.ErrExist) {
 			return other, false, nil // another one was up first
 		}
 		return nil, false, err
 	}
-	// Killed before this line, the guard ends its broker and the record is stale.
+	// Killed before this line, the guard or the reaper ends its broker and the record is stale.
 	return k, true, run.keep()
 }
 
@@ -138,7 +176,7 @@ func (o *Opener) saveKept(k *Kept) error {
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}
-	fresh := fmt.Sprintf("%s.%d", path, k.PID)
+	fresh := fmt.Sprintf("%s.%d", path, os.Getpid())
 	if err == nil {
 		err = os.WriteFile(fresh, b, 0o600)
 	}
@@ -157,16 +195,22 @@ const downTimeout = 20 * time.Second
 // Down ends a kept broker and returns when its guard is gone; nil when there
 // was none.
 func (o *Opener) Down(ctx context.Context, product string) (*Kept, error) {
-	k, err := o.Kept(product)
+	k, err := o.Kept(ctx, product)
 	if k == nil || err != nil {
 		return nil, err
+	}
+	if k.Container != "" {
+		if err := o.downContainer(ctx, k); err != nil {
+			return nil, err
+		}
+		return k, o.forget(product)
 	}
 	if err := syscall.Kill(k.PID, syscall.SIGTERM); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return nil, fmt.Errorf("end the kept %s: %w", product, err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, downTimeout)
 	defer cancel()
-	for k.Alive() {
+	for k.guarded() {
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("end the kept %s: its guard %d goes on: %w", product, k.PID, ctx.Err())

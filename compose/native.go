@@ -60,7 +60,7 @@ func recipeOf(product string) (recipe, error) {
 	return nil, fmt.Errorf("%w for %s", ErrMissing, product)
 }
 
-func (native) missing(product string) error {
+func (native) missing(_ context.Context, _ *Opener, product string) error {
 	r, err := recipeOf(product)
 	if err != nil {
 		return err
@@ -68,7 +68,7 @@ func (native) missing(product string) error {
 	return r.missing()
 }
 
-func (native) start(ctx context.Context, o *Opener, d brokers.Driver) (*process, error) {
+func (native) start(ctx context.Context, o *Opener, d brokers.Driver) (running, error) {
 	r, err := recipeOf(d.Name())
 	if err != nil {
 		return nil, err

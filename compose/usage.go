@@ -12,7 +12,7 @@ import (
 
 // Usage is what a kept broker takes of the machine.
 type Usage struct {
-	PID    int    // of the broker itself
+	PID    int    // of the broker itself, as this machine counts; 0: not known
 	Memory uint64 // resident, of all its processes, in bytes
 	Ports  []Port // on which it listens
 }
@@ -31,8 +31,12 @@ func (p Port) String() string {
 	return fmt.Sprint(p.Number)
 }
 
-// Usage asks the system about the broker and every process below its guard.
-func (k *Kept) Usage(ctx context.Context) (Usage, error) {
+// Usage asks the system about the broker and every process below its guard, or
+// the engine about its container.
+func (o *Opener) Usage(ctx context.Context, k *Kept) (Usage, error) {
+	if k.Container != "" {
+		return o.containerUsage(ctx, k)
+	}
 	guard, err := gops.NewProcessWithContext(ctx, int32(k.PID))
 	if err != nil {
 		return Usage{}, fmt.Errorf("look at the kept %s: %w", k.Product, err)

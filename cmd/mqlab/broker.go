@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -24,6 +23,7 @@ func (a *app) brokerCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			defer a.close(o)
 			start := time.Now()
 			k, started, err := o.Up(cmd.Context(), args[0], want)
 			if err != nil && cmd.Context().Err() != nil {
@@ -39,13 +39,14 @@ func (a *app) brokerCommand() *cobra.Command {
 			fmt.Fprintf(a.out, "%s %s %s is up after %.1f s: %s\n", k.Product, k.Provider, k.Version, time.Since(start).Seconds(), k.Shown()) //nolint:errcheck // as above
 			return nil
 		}}
-	up.Flags().StringVar(&want, "broker", compose.Auto, "native or embedded; auto is native")
+	up.Flags().StringVar(&want, "broker", compose.Auto, "container, native or embedded; auto is native")
 	down := &cobra.Command{Use: "down PRODUCT", Short: "end a broker that was left running", Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := a.openerFor(args[0])
 			if err != nil {
 				return err
 			}
+			defer a.close(o)
 			k, err := o.Down(cmd.Context(), args[0])
 			if err != nil {
 				return environment(err)
@@ -63,15 +64,22 @@ func (a *app) brokerCommand() *cobra.Command {
 	status := &cobra.Command{Use: "status [PRODUCT]", Short: "show the brokers that are kept running", Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.brokerStatus(cmd.Context(), args) }}
 	logs := &cobra.Command{Use: "logs PRODUCT", Short: "print what a kept broker has written", Args: cobra.ExactArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error { return a.brokerLogs(args[0]) }}
-	install := &cobra.Command{Use: "install PRODUCT...", Short: "fetch a broker into the user's cache folder", Args: cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return a.brokerLogs(cmd.Context(), args[0]) }}
+	from := ""
+	install := &cobra.Command{Use: "install PRODUCT...", Short: "fetch a broker into the user's cache folder, or its image", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, product := range args {
 				o, err := a.openerFor(product)
 				if err != nil {
 					return err
 				}
-				if err := o.Install(cmd.Context(), product); err != nil && cmd.Context().Err() != nil {
+				fetch := o.Install
+				if from == compose.Container {
+					fetch = o.Pull
+				}
+				err = fetch(cmd.Context(), product)
+				a.close(o)
+				if err != nil && cmd.Context().Err() != nil {
 					return codeError{exitInterrupted, err}
 				} else if err != nil {
 					return environment(err)
@@ -79,6 +87,7 @@ func (a *app) brokerCommand() *cobra.Command {
 			}
 			return nil
 		}}
+	install.Flags().StringVar(&from, "broker", compose.Native, "native, or container for its image")
 	c.AddCommand(up, down, status, logs, install)
 	return c
 }
@@ -88,6 +97,14 @@ func (a *app) openerFor(product string) (*compose.Opener, error) {
 		return nil, usage("%w", err)
 	}
 	return a.opener()
+}
+
+// close lets go of what an opener has used; what is wrong with that changes no
+// result.
+func (a *app) close(o *compose.Opener) {
+	if err := o.Close(); err != nil {
+		a.say("mqlab: %v", err)
+	}
 }
 
 func (a *app) brokerStatus(ctx context.Context, names []string) error {
@@ -100,7 +117,7 @@ func (a *app) brokerStatus(ctx context.Context, names []string) error {
 		if err != nil {
 			return err
 		}
-		k, err := o.Kept(name)
+		k, err := o.Kept(ctx, name)
 		if err != nil {
 			return environment(err)
 		}
@@ -108,31 +125,33 @@ func (a *app) brokerStatus(ctx context.Context, names []string) error {
 			fmt.Fprintf(w, "%s\tnot kept running\n", name) //nolint:errcheck // Flush says it
 			continue
 		}
-		u, err := k.Usage(ctx)
+		u, err := o.Usage(ctx, k)
+		a.close(o)
 		if err != nil {
 			return environment(err)
 		}
-		fmt.Fprintf(w, "%s\t%s %s\tpid %d\t%d MB\tup %s\t%s\tports %s\n", name, k.Provider, k.Version, u.PID, u.Memory>>20, //nolint:errcheck // as above
+		fmt.Fprintf(w, "%s\t%s\tpid %d\t%d MB\tup %s\t%s\tports %s\n", name, strings.TrimSpace(k.Provider+" "+k.Version+" "+k.Image), u.PID, u.Memory>>20, //nolint:errcheck // as above
 			time.Since(k.Started).Round(time.Second), k.Shown(), strings.Trim(fmt.Sprint(u.Ports), "[]"))
 	}
 	return w.Flush()
 }
 
-func (a *app) brokerLogs(product string) error {
+func (a *app) brokerLogs(ctx context.Context, product string) error {
 	o, err := a.openerFor(product)
 	if err != nil {
 		return err
 	}
-	k, err := o.Kept(product)
+	defer a.close(o)
+	k, err := o.Kept(ctx, product)
 	if err != nil {
 		return environment(err)
 	}
 	if k == nil {
 		return environment(fmt.Errorf("no %s is kept running (mqlab broker up %s)", product, product))
 	}
-	f, err := os.Open(k.Log())
+	f, err := o.Log(ctx, k)
 	if err != nil {
-		return environment(fmt.Errorf("read the broker's log: %w", err))
+		return environment(err)
 	}
 	defer f.Close() //nolint:errcheck // it is only read
 	_, err = io.Copy(a.out, f)
@@ -145,10 +164,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
+		defer a.close(o)
 		w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "BROKER\tPROVIDER\tSTATE") //nolint:errcheck // Flush says it
 		for _, name := range o.Registry.Names() {
-			for _, row := range o.Diagnose(name) {
+			for _, row := range o.Diagnose(cmd.Context(), name) {
 				fmt.Fprintf(w, "%s\t%s\t%s\n", name, row.Provider, row.State) //nolint:errcheck // as above
 			}
 		}

@@ -40,7 +40,7 @@ func (a *app) runCommand() *cobra.Command {
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    func(cmd *cobra.Command, args []string) error { return a.run(cmd.Context(), args, f) },
 	}
-	c.Flags().StringArrayVar(&f.broker, "broker", nil, "auto, native, embedded or a `URL`; for one product: rabbitmq=native (default auto; environment MQLAB_BROKER)")
+	c.Flags().StringArrayVar(&f.broker, "broker", nil, "auto, container, native, embedded or a `URL`; for one product: rabbitmq=native (default auto; environment MQLAB_BROKER)")
 	c.Flags().StringVar(&f.runs, "runs", "runs", "the `DIR` of the run folders")
 	c.Flags().IntVar(&f.repeat, "repeat", 1, "run each lab so many times")
 	c.Flags().IntVar(&f.parallel, "parallel", 1, "run so many labs at once")
@@ -89,6 +89,7 @@ func (a *app) run(ctx context.Context, globs []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	defer a.close(opener)
 	runners, closeAll, err := a.runners(ctx, opener, jobs, choices, f)
 	if err != nil {
 		return errors.Join(err, closeAll())

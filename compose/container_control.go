@@ -1,0 +1,223 @@
+package compose
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/client"
+
+	"mqlab/brokers"
+)
+
+// boxed is a broker in a container.
+type boxed struct {
+	engine *engine
+	id     string
+	origin brokers.Origin
+	ready  func(context.Context) (version string, err error)
+
+	acting sync.Mutex
+	died   chan struct{}
+	once   sync.Once // closes died
+	unwait func()    // ends the watching; nil while the broker is down on order
+	last   []byte    // the log of a container that is gone
+	gone   bool
+}
+
+// Origin says where the broker came from.
+func (b *boxed) Origin() brokers.Origin { return b.origin }
+
+// Died is closed when the container has ended without an order.
+func (b *boxed) Died() <-chan struct{} { return b.died }
+
+// Log is what the broker has written.
+func (b *boxed) Log() []byte {
+	b.acting.Lock()
+	defer b.acting.Unlock()
+	return b.log()
+}
+
+func (b *boxed) log() []byte {
+	if b.gone {
+		return b.last
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), engineNamed)
+	defer cancel()
+	log, err := b.engine.logs(ctx, b.id)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return log
+}
+
+// joinStreams takes the two streams of a log apart and joins them again.
+func joinStreams(r io.Reader) ([]byte, error) {
+	var b bytes.Buffer
+	_, err := stdcopy.StdCopy(&b, &b, r)
+	return b.Bytes(), err
+}
+
+// begin starts the container and watches it from then on.
+func (b *boxed) begin(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineCall)
+	defer cancel()
+	if _, err := b.engine.cli.ContainerStart(call, b.id, client.ContainerStartOptions{}); err != nil {
+		return fmt.Errorf("start the container: %w", err)
+	}
+	b.watch()
+	return nil
+}
+
+// watch closes died when the container ends before unwait is called.
+func (b *boxed) watch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	r := b.engine.cli.ContainerWait(ctx, b.id, client.ContainerWaitOptions{Condition: "not-running"})
+	done := make(chan struct{})
+	go func() { // ends with unwait or with the container
+		defer close(done)
+		select {
+		case <-r.Result:
+		case <-r.Error: // an engine that is gone has taken the broker with it
+		}
+		if ctx.Err() == nil {
+			b.once.Do(func() { close(b.died) })
+		}
+	}()
+	b.unwait = func() {
+		cancel()
+		<-done
+	}
+}
+
+func (b *boxed) unwatch() {
+	if b.unwait != nil {
+		b.unwait()
+	}
+	b.unwait = nil
+}
+
+// awaitReady waits, bounded, until a message goes through.
+func (b *boxed) awaitReady(ctx context.Context) (version string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, nativeTimeout)
+	defer cancel()
+	for {
+		if version, err = b.ready(ctx); err == nil {
+			return version, nil
+		}
+		select {
+		case <-b.died:
+			return "", fmt.Errorf("the container ended while the broker was starting; its last lines: %s", brokers.LastWords(b.log()))
+		case <-ctx.Done():
+			return "", fmt.Errorf("the broker was not ready in time (%w): %w; its last lines: %s", ctx.Err(), err, brokers.LastWords(b.log()))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// Act does something to the container and returns when it is done: for a start
+// when a message goes through.
+func (b *boxed) Act(ctx context.Context, a brokers.Act) error {
+	b.acting.Lock()
+	defer b.acting.Unlock()
+	if err := b.act(ctx, a); err != nil {
+		return fmt.Errorf("%s the broker: %w", a, err)
+	}
+	return nil
+}
+
+func (b *boxed) act(ctx context.Context, a brokers.Act) (err error) {
+	if down := b.unwait == nil; down != (a == brokers.Start) {
+		return fmt.Errorf("it %s", map[bool]string{true: "is down", false: "runs"}[down])
+	}
+	cli := b.engine.cli
+	switch a {
+	case brokers.Pause:
+		_, err = cli.ContainerPause(ctx, b.id, client.ContainerPauseOptions{})
+	case brokers.Resume:
+		_, err = cli.ContainerUnpause(ctx, b.id, client.ContainerUnpauseOptions{})
+	case brokers.Kill:
+		return b.end(ctx, 0)
+	case brokers.Stop:
+		return b.end(ctx, stopTimeout)
+	case brokers.Restart:
+		if err := b.end(ctx, stopTimeout); err != nil {
+			return err
+		}
+		return b.again(ctx)
+	case brokers.Start:
+		return b.again(ctx)
+	default:
+		return errors.New("no container knows that order")
+	}
+	return err
+}
+
+func (b *boxed) again(ctx context.Context) error {
+	if err := b.begin(ctx); err != nil {
+		return err
+	}
+	_, err := b.awaitReady(ctx)
+	return err
+}
+
+// end kills the container, or asks it to end and kills it after patience. What
+// ends it on order is not its death.
+func (b *boxed) end(ctx context.Context, patience time.Duration) error {
+	select {
+	case <-b.died:
+		return fmt.Errorf("it has ended; its last lines: %s", brokers.LastWords(b.log()))
+	default:
+	}
+	b.unwatch()
+	ended := b.engine.cli.ContainerWait(ctx, b.id, client.ContainerWaitOptions{Condition: "not-running"})
+	var err error
+	if patience == 0 {
+		_, err = b.engine.cli.ContainerKill(ctx, b.id, client.ContainerKillOptions{Signal: "SIGKILL"})
+	} else {
+		seconds := int(patience.Seconds())
+		_, err = b.engine.cli.ContainerStop(ctx, b.id, client.ContainerStopOptions{Timeout: &seconds})
+	}
+	if err != nil {
+		return err
+	}
+	select {
+	case <-ended.Result:
+		return nil
+	case err := <-ended.Error:
+		return err
+	}
+}
+
+// Release removes the container and returns when nothing of it is left.
+func (b *boxed) Release() error {
+	b.acting.Lock()
+	defer b.acting.Unlock()
+	if b.gone {
+		return nil
+	}
+	b.unwatch()
+	b.last = b.log()
+	b.gone = true
+	b.once.Do(func() { close(b.died) })
+	return b.engine.remove(b.id)
+}
+
+// record is what is remembered of a kept container.
+func (b *boxed) record() Kept {
+	return Kept{Container: b.id, Engine: b.engine.cli.DaemonHost(), Image: b.origin.Image}
+}
+
+// keep lets the container go on: the reaper ends before it can remove it.
+func (b *boxed) keep() error {
+	b.unwatch()
+	return b.engine.reaper.close(b.engine)
+}
