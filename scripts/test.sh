@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mqlab
 lint_version=v2.15.0
-rounds=${MQLAB_TEST_ROUNDS:-5}
+rounds=${MQLAB_TEST_ROUNDS:-2}
 left_out=()
 work=$(mktemp -d)
 export MQLAB_STATE=$work/state
