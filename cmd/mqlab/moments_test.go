@@ -27,17 +27,7 @@ func TestKillAtTenMoments(t *testing.T) {
 func killAtTenMoments(t *testing.T, d brokers.Driver, provider string) {
 	m := newMqlab(t)
 	lab := d.Name() + "/consumer-crash"
-	if provider == compose.Native {
-		o, err := newApp(nil, nil).opener()
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, row := range o.Diagnose(d.Name()) {
-			if row.Provider == provider && row.State != "ready" {
-				t.Skip(row.State)
-			}
-		}
-	}
+	needs(t, d, provider)
 	m.must(0, "broker", "up", d.Name(), "--broker", provider)
 	kept := len(m.ours())
 	start := time.Now()
