@@ -195,3 +195,35 @@ func transact(t *testing.T, at brokers.Address, d brokers.Destination, commit bo
 	}
 	must(t, cl.EndTransaction(t.Context(), kgo.TransactionEndTry(commit)))
 }
+
+// TestNackKeepsTheOthers: going back in one partition leaves what was polled
+// of the others alone.
+func TestNackKeepsTheOthers(t *testing.T) {
+	everywhere(t, func(t *testing.T, at brokers.Address) {
+		d := brokers.Destination{Topic: "group", Partitions: 4, Suffix: strings.ToLower(rand.Text()[:10])}
+		must(t, kafka.Driver{}.Prepare(t.Context(), at, d))
+		t.Cleanup(func() { must(t, kafka.Driver{}.Remove(context.WithoutCancel(t.Context()), at, d)) })
+		p, err := kafka.Driver{}.OpenProducer(t.Context(), at, d, brokers.ProducerOptions{})
+		must(t, err)
+		for n := range 12 {
+			_, err := p.Send(t.Context(), brokers.Message{ID: fmt.Sprint("m", n), Key: fmt.Sprint("k", n), Body: []byte("x")})
+			must(t, err)
+		}
+		must(t, p.Close(t.Context()))
+		c := consumer(t, at, d, brokers.ConsumerOptions{Prefetch: 20, Session: 5 * time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		seen := map[string]bool{}
+		for n := 0; len(seen) < 12; n++ {
+			m, err := c.Receive(ctx)
+			must(t, err)
+			if n == 0 {
+				must(t, m.Nack(ctx, true))
+				continue
+			}
+			seen[m.Message().ID] = true
+			must(t, m.Ack(ctx))
+		}
+		holds(t, at, d, 0)
+	})
+}
