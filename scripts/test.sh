@@ -101,7 +101,7 @@ if [ ${#native[@]} -gt 0 ]; then
 fi
 
 say "go test"
-go test -race -count=1 ./... 2>&1 | tee "$work/test.log"
+go test -race -count=1 -timeout 40m ./... 2>&1 | tee "$work/test.log"
 # The RocketMQ client has a race of its own; what shows it is skipped above.
 go test -count=1 ./brokers/rocketmq 2>&1 | tee -a "$work/test.log"
 
