@@ -178,7 +178,7 @@ func (o *Opener) makeArchive(ctx context.Context, d distribution, driver brokers
 		return err
 	}
 	p.ready = func(ctx context.Context) (string, error) {
-		if err := listens(ctx, n.listens...); err != nil {
+		if err := n.awake(ctx); err != nil {
 			return "", err
 		}
 		return brokers.Try(ctx, driver, n.at)
