@@ -10,8 +10,13 @@ import (
 	"time"
 )
 
-// tryTimeout bounds one try.
-const tryTimeout = 5 * time.Second
+const (
+	// tryTimeout bounds one try.
+	tryTimeout = 5 * time.Second
+	// probeTimeout bounds its first question: a broker that is still starting may
+	// accept a connection and say nothing.
+	probeTimeout = time.Second
+)
 
 // Try asks whether a broker is ready in the only sense that counts: a message
 // goes through, and the numbers about it can be had. It returns the broker's
@@ -19,7 +24,10 @@ const tryTimeout = 5 * time.Second
 func Try(ctx context.Context, d Driver, at Address) (version string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
-	if version, err = d.Probe(ctx, at); err != nil {
+	probing, stop := context.WithTimeout(ctx, probeTimeout)
+	version, err = d.Probe(probing, at)
+	stop()
+	if err != nil {
 		return "", err
 	}
 	dest := Destination{Topic: "try", Suffix: strings.ToLower(rand.Text()[:10])}

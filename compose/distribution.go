@@ -72,6 +72,12 @@ func (d distribution) jvm() (*jvm, error) {
 		slices.Sort(j.jars)
 		return j, nil
 	}
+	return d.jvmInstalled(java)
+}
+
+// jvmInstalled is the jvm of what `broker install` has put into the cache.
+func (d distribution) jvmInstalled(java string) (*jvm, error) {
+	j := &jvm{java: java, flags: d.flags}
 	dir, err := d.installed()
 	if err != nil {
 		return nil, err

@@ -80,9 +80,9 @@ func Guard(in io.Reader, out io.Writer) error {
 			orders <- strings.TrimSpace(line)
 		}
 	}()
-	g := &guarding{spec: spec, out: out}
+	g := &guarding{spec: spec, out: out, orders: orders, end: end}
 	err = g.act(brokers.Start)
-	for err == nil && g.obey(orders, end) {
+	for err == nil && g.obey() {
 	}
 	return errors.Join(err, g.group.end(), os.RemoveAll(spec.Dir))
 }
@@ -94,37 +94,78 @@ type guarding struct {
 	group *processGroup // nil while the broker is down on order
 	died  <-chan struct{}
 	keep  bool
+	over  bool // the end came while an order was carried out
+
+	orders <-chan string
+	end    <-chan os.Signal
+	later  []string // orders that came while another one was carried out
 }
 
 // obey waits for one thing to happen and reports whether to go on.
-func (g *guarding) obey(orders <-chan string, end <-chan os.Signal) bool {
+func (g *guarding) obey() bool {
+	if len(g.later) > 0 {
+		order := g.later[0]
+		g.later = g.later[1:]
+		return g.take(order)
+	}
 	select {
-	case <-end:
+	case <-g.end:
 		return false
 	case <-g.died:
 		// The folder goes, so the reader of this pipe gets the end of the log.
 		g.out.Write(tail(filepath.Join(g.spec.Dir, logFile))) //nolint:errcheck // a reader that is gone needs no reason
 		return false
-	case order, open := <-orders:
+	case order, open := <-g.orders:
 		switch {
 		case !open && !g.keep:
 			return false
 		case !open:
 			select { // a kept broker ends by SIGTERM, or by itself
-			case <-end:
+			case <-g.end:
 			case <-g.died:
 			}
 			return false
-		case order == keepWord:
-			g.keep = true
-			return true
 		}
-		answer := "done"
-		if err := g.act(brokers.Act(order)); err != nil {
-			answer = err.Error()
-		}
-		fmt.Fprintf(g.out, "%s%s\n", answerMark, strings.ReplaceAll(answer, "\n", "; ")) //nolint:errcheck // as above
+		return g.take(order)
+	}
+}
+
+// take carries out one order, "ACT NUMBER", and answers it by its number: who
+// gave it may have stopped waiting and given another one.
+func (g *guarding) take(order string) bool {
+	if order == keepWord {
+		g.keep = true
 		return true
+	}
+	act, number, _ := strings.Cut(order, " ")
+	answer := "done"
+	if err := g.act(brokers.Act(act)); err != nil {
+		answer = err.Error()
+	}
+	fmt.Fprintf(g.out, "%s%s %s\n", answerMark, number, strings.ReplaceAll(answer, "\n", "; ")) //nolint:errcheck // a reader that is gone needs no answer
+	return !g.over
+}
+
+// stopped waits for an orderly end. The end of the guard's own time is not put
+// off by it.
+func (g *guarding) stopped() error {
+	late := time.After(stopTimeout)
+	for {
+		select {
+		case <-g.died:
+			return nil
+		case <-late:
+			return fmt.Errorf("stop the broker: it went on for %s after SIGTERM and was killed", stopTimeout)
+		case <-g.end:
+			g.over = true
+			return nil
+		case order, open := <-g.orders:
+			if !open {
+				g.over = true
+				return nil
+			}
+			g.later = append(g.later, order)
+		}
 	}
 }
 
@@ -146,12 +187,8 @@ func (g *guarding) act(a brokers.Act) (err error) {
 	case brokers.Resume:
 		return g.group.signal(syscall.SIGCONT)
 	case brokers.Stop:
-		err = g.group.signal(syscall.SIGTERM)
-		select {
-		case <-g.died:
-		case <-time.After(stopTimeout):
-			err = fmt.Errorf("stop the broker: it went on for %s after SIGTERM and was killed", stopTimeout)
-		}
+		// A paused broker takes SIGTERM only when it goes on.
+		err = errors.Join(g.group.signal(syscall.SIGTERM), g.group.signal(syscall.SIGCONT), g.stopped())
 	case brokers.Kill:
 	default:
 		return fmt.Errorf("the guard knows no order %q", a)
@@ -243,7 +280,8 @@ type process struct {
 	// ready asks whether a message goes through, and for the version.
 	ready   func(context.Context) (version string, err error)
 	acting  sync.Mutex
-	answers chan string // of the guard, to orders
+	orders  int         // given so far
+	answers chan string // of the guard, each with the number of its order
 }
 
 // startGuarded starts a guard over commands. The caller waits for readiness; on
@@ -263,7 +301,7 @@ func (o *Opener) startGuard(spec guardSpec) (*process, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &process{dir: spec.Dir, log: filepath.Join(spec.Dir, logFile), guard: g, pipe: pipe, died: make(chan struct{}), answers: make(chan string, 1)}
+	p := &process{dir: spec.Dir, log: filepath.Join(spec.Dir, logFile), guard: g, pipe: pipe, died: make(chan struct{}), answers: make(chan string, maxAnswers)}
 	out, err := g.StdoutPipe()
 	if err != nil {
 		return nil, err
@@ -287,13 +325,19 @@ func (o *Opener) startGuard(spec guardSpec) (*process, error) {
 	return p, nil
 }
 
+// maxAnswers bounds the answers that nobody has read.
+const maxAnswers = 16
+
 // listen takes the guard's answers and keeps what else it says.
 func (p *process) listen(out io.Reader) {
 	r := bufio.NewReader(out)
 	for {
 		line, err := r.ReadString('\n')
 		if answer, ok := strings.CutPrefix(line, answerMark); ok {
-			p.answers <- strings.TrimSpace(answer)
+			select {
+			case p.answers <- strings.TrimSpace(answer):
+			default: // nobody has waited for so many
+			}
 		} else {
 			p.last.WriteString(line)
 		}
@@ -320,7 +364,10 @@ func (p *process) Act(ctx context.Context, a brokers.Act) error {
 	p.acting.Lock()
 	defer p.acting.Unlock()
 	if a == brokers.Restart {
-		return errors.Join(p.order(ctx, brokers.Stop), p.begin(ctx))
+		if err := p.order(ctx, brokers.Stop); err != nil {
+			return err
+		}
+		return p.begin(ctx)
 	}
 	if a == brokers.Start {
 		return p.begin(ctx)
@@ -340,19 +387,26 @@ func (p *process) begin(ctx context.Context) error {
 
 // order tells the guard and waits for its answer.
 func (p *process) order(ctx context.Context, a brokers.Act) error {
-	if _, err := fmt.Fprintf(p.pipe, "%s\n", a); err != nil {
+	p.orders++
+	if _, err := fmt.Fprintf(p.pipe, "%s %d\n", a, p.orders); err != nil {
 		return fmt.Errorf("%s the broker: %w", a, err)
 	}
-	select {
-	case answer := <-p.answers:
-		if answer != "done" {
-			return errors.New(answer)
+	for {
+		select {
+		case answer := <-p.answers:
+			number, text, _ := strings.Cut(answer, " ")
+			switch {
+			case number != fmt.Sprint(p.orders): // of an order that was given up
+			case text != "done":
+				return errors.New(text)
+			default:
+				return nil
+			}
+		case <-p.died:
+			return fmt.Errorf("%s the broker: it has ended: %s", a, brokers.LastWords(p.Log()))
+		case <-ctx.Done():
+			return fmt.Errorf("%s the broker: %w", a, ctx.Err())
 		}
-		return nil
-	case <-p.died:
-		return fmt.Errorf("%s the broker: it has ended: %s", a, brokers.LastWords(p.Log()))
-	case <-ctx.Done():
-		return fmt.Errorf("%s the broker: %w", a, ctx.Err())
 	}
 }
 

@@ -88,7 +88,7 @@ func (o *Opener) Install(ctx context.Context, product string) error {
 		return nil
 	}
 	start := time.Now()
-	if err := o.makeArchive(ctx, d, driver, dir); err != nil {
+	if err := o.makeArchive(ctx, d, driver, java, dir); err != nil {
 		return fmt.Errorf("make the class-data archive of %s: %w", product, err)
 	}
 	st, err := os.Stat(filepath.Join(dir, archiveFile))
@@ -172,10 +172,10 @@ func (d distribution) dropForeign(lib string) error {
 
 // makeArchive starts the broker once, sends a message through it, and ends it
 // in order: Java writes the archive when it ends.
-func (o *Opener) makeArchive(ctx context.Context, d distribution, driver brokers.Driver, dir string) error {
+func (o *Opener) makeArchive(ctx context.Context, d distribution, driver brokers.Driver, java, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, archiveTimeout)
 	defer cancel()
-	j, err := d.jvm()
+	j, err := d.jvmInstalled(java)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func (o *Opener) makeArchive(ctx context.Context, d distribution, driver brokers
 		return err
 	}
 	p.ready = func(ctx context.Context) (string, error) {
-		if err := listens(ctx, n.listens...); err != nil {
+		if err := n.awake(ctx); err != nil {
 			return "", err
 		}
 		return brokers.Try(ctx, driver, n.at)

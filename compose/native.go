@@ -46,6 +46,17 @@ type node struct {
 	at      brokers.Address
 	listens []int // ports on which it accepts connections before it is asked anything
 	version string
+	// nudge asks a broker that listens to get on with its start; nil: none does.
+	nudge func(context.Context) error
+}
+
+// awake reports whether the broker listens, and nudges it.
+func (n *node) awake(ctx context.Context) error {
+	err := listens(ctx, n.listens...)
+	if err == nil && n.nudge != nil {
+		err = n.nudge(ctx)
+	}
+	return err
 }
 
 // recipes are the products that can be started as plain processes.
@@ -107,7 +118,7 @@ func startNative(ctx context.Context, o *Opener, d brokers.Driver, r recipe) (*p
 		return nil, err
 	}
 	p.ready = func(ctx context.Context) (string, error) {
-		if err := listens(ctx, n.listens...); err != nil {
+		if err := n.awake(ctx); err != nil {
 			return "", err
 		}
 		return brokers.Try(ctx, d, n.at)

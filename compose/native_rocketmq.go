@@ -3,13 +3,17 @@ package compose
 import (
 	"archive/zip"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"time"
 
 	"mqlab/brokers"
 )
@@ -49,7 +53,34 @@ func arrangeRocketMQ(ctx context.Context, j *jvm, dir string) ([]string, *node, 
 	j.flags = append(slices.Clone(j.flags), "-Duser.home="+dir, "-Drocketmq.home.dir="+dir)
 	at, err := brokers.ParseAddress(fmt.Sprintf("rocketmq://127.0.0.1:%d", ports[0]))
 	return []string{"Node", filepath.Join(dir, "namesrv.conf"), filepath.Join(dir, "broker.conf")},
-		&node{at: at, listens: []int{ports[0], broker}}, err
+		&node{at: at, listens: []int{ports[0], broker}, nudge: func(ctx context.Context) error { return register(ctx, broker) }}, err
+}
+
+// register makes the broker tell the name server of itself, which it otherwise
+// does only every ten seconds: each change of its configuration does (request
+// 25, UPDATE_BROKER_CONFIG, of org.apache.rocketmq.remoting.protocol.RequestCode).
+func register(ctx context.Context, port int) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	var n net.Dialer
+	c, err := n.DialContext(ctx, "tcp", "127.0.0.1:"+strconv.Itoa(port))
+	if err != nil {
+		return err
+	}
+	defer c.Close()                                      //nolint:errcheck // one answer is all that is wanted
+	stop := context.AfterFunc(ctx, func() { c.Close() }) //nolint:errcheck // cutting it ends the waiting
+	defer stop()
+	const header, body = `{"code":25,"language":"OTHER","version":0,"opaque":1,"flag":0}`, "brokerPermission=6"
+	frame := binary.BigEndian.AppendUint32(nil, uint32(4+len(header)+len(body)))
+	frame = binary.BigEndian.AppendUint32(frame, uint32(len(header)))
+	frame = append(append(frame, header...), body...)
+	if _, err := c.Write(frame); err != nil {
+		return fmt.Errorf("make the broker register: %w", err)
+	}
+	if _, err := io.ReadFull(c, frame[:4]); err != nil {
+		return fmt.Errorf("make the broker register: %w", err)
+	}
+	return nil
 }
 
 // portPair finds a free port whose second neighbour below is free too: RocketMQ

@@ -12,11 +12,11 @@ import (
 func (x *execution) act(ctx context.Context, s *stepRun) {
 	x.ev.note(Moment{Kind: "act", Step: s.Name, Do: s.Broker})
 	if s.Broker == Cut {
-		client := x.steps[x.sc.index(s.Client)]
-		if client.guest == nil || client.guest.Cut() != nil {
+		if client := x.steps[x.sc.index(s.Client)]; !client.started || client.ended {
 			x.ev.spoil("%s: %s has no connections to cut: it does not run", s.Name, s.Client)
 			x.stepEnded(ctx, s, exit{code: 1})
 		}
+		x.cut(s)
 		return // it ends with the client's line: see wasCut
 	}
 	a := brokers.Act(s.Broker)
@@ -31,13 +31,33 @@ func (x *execution) act(ctx context.Context, s *stepRun) {
 	}()
 }
 
+// cut asks the client, again at the next tick if it has not come to the gate
+// yet.
+func (x *execution) cut(s *stepRun) {
+	client := x.steps[x.sc.index(s.Client)]
+	s.told = !s.ended && client.guest != nil && client.guest.Cut() == nil
+}
+
+// cutting lists the steps whose client has not come to the gate yet.
+func (x *execution) cutting() []*stepRun {
+	var waiting []*stepRun
+	for _, s := range x.steps {
+		if s.Broker == Cut && s.started && !s.ended && !s.told {
+			waiting = append(waiting, s)
+		}
+	}
+	return waiting
+}
+
 // acted is the end of an act. After a start the broker is a new one: the
 // runner's own connection is made again.
 func (x *execution) acted(ctx context.Context, s *stepRun, a brokers.Act, err error) {
 	e := exit{}
-	if err != nil && !x.ending {
-		x.ev.spoil("%s: %v", s.Name, err)
+	if err != nil {
 		e.code = 1
+		if !x.ending {
+			x.ev.spoil("%s: %v", s.Name, err)
+		}
 	}
 	if err == nil && (a == brokers.Start || a == brokers.Restart) {
 		x.down = false

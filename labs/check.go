@@ -113,6 +113,9 @@ func (c *checker) step(at string, i int, s Step) {
 		c.fail(at+".name", "no role is named %q%s (a step with another name says its role)", s.Name, Nearest(s.Name, Roles()))
 	}
 	c.settings(at, s)
+	if is := c.sc.brokerBefore(i); is != isUp && s.After == nil && !s.Background && s.Broker == "" && s.RoleName() != RoleInspectDB {
+		c.fail(at, "the broker %s then, so this step cannot end", is)
+	}
 	for _, f := range s.Faults() {
 		c.fault(at+"."+f.Kind, i, s, f)
 	}
@@ -139,6 +142,9 @@ func (c *checker) act(at string, i int, s Step) {
 	}
 	if s.Broker == Cut {
 		j := c.sc.index(s.Client)
+		if j >= 0 && j < i && c.sc.startsAfterEnd(i, j) {
+			c.fail(at+".client", "%q has ended by then", s.Client)
+		}
 		if j < 0 || j >= i || c.sc.Steps[j].RoleName() != RoleConsumer && c.sc.Steps[j].RoleName() != RoleProducer {
 			c.fail(at+".client", "client names an earlier producer or consumer, not %q", s.Client)
 		}
@@ -147,24 +153,38 @@ func (c *checker) act(at string, i int, s Step) {
 	if s.Client != "" {
 		c.fail(at+".client", "only cut is about one client")
 	}
-	if down := c.sc.downBefore(i); down != (s.Broker == string(brokers.Start)) && slices.Contains(known, s.Broker) {
-		c.fail(at+".broker", "%s: the broker %s then", s.Broker, map[bool]string{true: "is down", false: "runs"}[down])
+	is := c.sc.brokerBefore(i)
+	ok := map[brokers.Act]bool{brokers.Start: is == isDown, brokers.Resume: is == isPaused, brokers.Pause: is == isUp,
+		brokers.Kill: is != isDown, brokers.Stop: is != isDown, brokers.Restart: is != isDown}
+	if may, known := ok[brokers.Act(s.Broker)]; known && !may {
+		c.fail(at+".broker", "%s: the broker %s then", s.Broker, is)
+	}
+	if s.Broker == string(brokers.Pause) && c.sc.brokerBefore(len(c.sc.Steps)) == isPaused {
+		c.fail(at+".broker", "pause: the broker is never resumed, so that nothing can be asked of it")
 	}
 }
 
-// downBefore reports whether a kill or a stop without a start comes before a
-// step.
-func (sc *Scenario) downBefore(i int) bool {
-	down := false
+// What a broker is, in the order of the file.
+const (
+	isUp     = "runs"
+	isDown   = "is down"
+	isPaused = "is paused"
+)
+
+// brokerBefore is what the acts before a step have made of the broker.
+func (sc *Scenario) brokerBefore(i int) string {
+	is := isUp
 	for _, s := range sc.Steps[:i] {
 		switch brokers.Act(s.Broker) {
 		case brokers.Kill, brokers.Stop:
-			down = true
-		case brokers.Start:
-			down = false
+			is = isDown
+		case brokers.Pause:
+			is = isPaused
+		case brokers.Start, brokers.Restart, brokers.Resume:
+			is = isUp
 		}
 	}
-	return down
+	return is
 }
 
 func selfOrLater(name, self string) string {

@@ -48,7 +48,7 @@ func (x *execution) polls() bool {
 	if x.ending {
 		return false
 	}
-	if x.drainable() != nil || len(x.finish) > 0 && !x.finish[0].told {
+	if len(x.cutting()) > 0 || x.drainable() != nil || len(x.finish) > 0 && !x.finish[0].told {
 		return true
 	}
 	for _, s := range x.steps {

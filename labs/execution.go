@@ -51,7 +51,7 @@ type stepRun struct {
 	started  bool
 	ended    bool
 	deadline time.Time
-	told     bool // finish was sent
+	told     bool // finish was sent; of a cut: the client was asked
 	faults   []*faultRun
 	keys     map[string]string // business keys by fixture
 	log      []LogLine         // our own lines
@@ -200,6 +200,9 @@ func (x *execution) advance(ctx context.Context, tick *time.Timer) {
 		if x.finishing() {
 			again = true
 		}
+	}
+	for _, s := range x.cutting() {
+		x.cut(s)
 	}
 	if !x.ending && x.drainable() != nil {
 		x.drain(ctx)

@@ -61,6 +61,8 @@ type Subject struct {
 	Elsewhere func(at brokers.Address) brokers.Address
 	// Restart kills the broker and starts it again on the same data.
 	Restart func(ctx context.Context) error
+	// Skip are cases that cannot be played here, with the reason.
+	Skip map[string]string
 	// Leaks are goroutines that a client library leaves behind, each with a
 	// reason where it is listed.
 	Leaks []goleak.Option
@@ -128,6 +130,9 @@ func Run(t *testing.T, s Subject) {
 				t.Fatal(err)
 			}
 			sc := newScene(t, s, cmp.Or(c.timeout, caseTimeout))
+			if reason, ok := s.Skip[c.name]; ok {
+				sc.skip(reason)
+			}
 			for _, need := range c.needs {
 				if slices.Contains(s.Lacks, need) {
 					sc.skip("this broker lacks " + string(need))

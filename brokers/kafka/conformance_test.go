@@ -93,7 +93,7 @@ func conform(t *testing.T, url string, lacks ...brokers.Capability) (transcript 
 		Other:       brokers.Destination{Topic: "conformance", Partitions: 3},
 		Consumer:    brokers.ConsumerOptions{Session: time.Second}, // dynamic members: the broker knows when they are gone
 		Marks:       brokertest.Marks{First: same, Again: same, Nacked: same},
-		Habits:      brokertest.Habits{OneAtATime: true}, // one partition has one reader
+		Habits:      brokertest.Habits{OneAtATime: true, Ahead: 1}, // one partition has one reader, who fetches all there is
 		Child: func(ctx context.Context, name string, env ...string) *exec.Cmd {
 			cmd := exec.CommandContext(ctx, os.Args[0])
 			cmd.Env = append(append(os.Environ(), env...), childName+"="+name)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
@@ -62,8 +63,8 @@ func (d *delivery) Nack(ctx context.Context, requeue bool) error {
 		return d.Ack(ctx)
 	}
 	return d.settle("nack", func() error {
-		d.c.polled = nil
-		clear(d.c.passed)
+		d.c.polled = slices.DeleteFunc(d.c.polled, func(r *kgo.Record) bool { return r.Partition == d.r.Partition })
+		delete(d.c.passed, d.r.Partition)
 		d.c.s.client.SetOffsets(map[string]map[int32]kgo.EpochOffset{
 			d.r.Topic: {d.r.Partition: {Epoch: d.r.LeaderEpoch, Offset: d.r.Offset}}})
 		return nil

@@ -28,7 +28,7 @@ func (Driver) Scheme() string { return "kafka" }
 // Keys lists the scenario keys that Kafka has beside the common ones.
 func (Driver) Keys() []string {
 	return []string{"destination.topic", "destination.partitions",
-		"consumer.group", "consumer.membership", "consumer.protocol", "consumer.session", "consumer.isolation"}
+		"consumer.group", "consumer.instance", "consumer.membership", "consumer.protocol", "consumer.session", "consumer.isolation"}
 }
 
 // Figures lists the numbers of State, summed over the partitions: committed

@@ -144,9 +144,7 @@ func TestTransactions(t *testing.T) {
 			d := topic(t, at)
 			transact(t, at, d, true, "m1", "m2", "m3")
 			transact(t, at, d, false, "m4", "m5")
-			if st := state(t, at, d); st.Left != 7 { // five messages, two control records
-				t.Errorf("%q: left %d before anybody read", isolation, st.Left)
-			}
+			holds(t, at, d, 7) // five messages, and two control records, which the broker writes in its own time
 			c := consumer(t, at, d, brokers.ConsumerOptions{Isolation: isolation, Session: 5 * time.Second})
 			want := []string{"m1", "m2", "m3"}
 			if isolation == "" {
@@ -161,7 +159,7 @@ func TestTransactions(t *testing.T) {
 				_, err := c.Receive(ctx)
 				received <- err
 			}()
-			drained(t, at, d)
+			holds(t, at, d, 0)
 			cancel()
 			if err := <-received; !errors.Is(err, context.Canceled) {
 				t.Errorf("%q: a receive after the last message: %v", isolation, err)
@@ -170,15 +168,16 @@ func TestTransactions(t *testing.T) {
 	})
 }
 
-func drained(t *testing.T, at brokers.Address, d brokers.Destination) {
+// holds waits until the broker holds so many for the group.
+func holds(t *testing.T, at brokers.Address, d brokers.Destination, left int64) {
 	t.Helper()
 	for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
 		st := state(t, at, d)
-		if st.Left == 0 {
+		if st.Left == left {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("left %d", st.Left)
+			t.Fatalf("left %d, want %d", st.Left, left)
 		}
 	}
 }
@@ -195,4 +194,36 @@ func transact(t *testing.T, at brokers.Address, d brokers.Destination, commit bo
 		must(t, cl.ProduceSync(t.Context(), r).FirstErr())
 	}
 	must(t, cl.EndTransaction(t.Context(), kgo.TransactionEndTry(commit)))
+}
+
+// TestNackKeepsTheOthers: going back in one partition leaves what was polled
+// of the others alone.
+func TestNackKeepsTheOthers(t *testing.T) {
+	everywhere(t, func(t *testing.T, at brokers.Address) {
+		d := brokers.Destination{Topic: "group", Partitions: 4, Suffix: strings.ToLower(rand.Text()[:10])}
+		must(t, kafka.Driver{}.Prepare(t.Context(), at, d))
+		t.Cleanup(func() { must(t, kafka.Driver{}.Remove(context.WithoutCancel(t.Context()), at, d)) })
+		p, err := kafka.Driver{}.OpenProducer(t.Context(), at, d, brokers.ProducerOptions{})
+		must(t, err)
+		for n := range 12 {
+			_, err := p.Send(t.Context(), brokers.Message{ID: fmt.Sprint("m", n), Key: fmt.Sprint("k", n), Body: []byte("x")})
+			must(t, err)
+		}
+		must(t, p.Close(t.Context()))
+		c := consumer(t, at, d, brokers.ConsumerOptions{Prefetch: 20, Session: 5 * time.Second})
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		seen := map[string]bool{}
+		for n := 0; len(seen) < 12; n++ {
+			m, err := c.Receive(ctx)
+			must(t, err)
+			if n == 0 {
+				must(t, m.Nack(ctx, true))
+				continue
+			}
+			seen[m.Message().ID] = true
+			must(t, m.Ack(ctx))
+		}
+		holds(t, at, d, 0)
+	})
 }

@@ -58,11 +58,28 @@ func TestConformanceOfRealBroker(t *testing.T) {
 	if url == "" {
 		t.Skip(realBroker + " is not set")
 	}
+	if raceDetector {
+		t.Skip(clientRace)
+	}
 	known, err := os.ReadFile(different)
 	if err != nil {
 		t.Fatal(err)
 	}
 	compare(t, conform(t, url), string(known))
+}
+
+// clientRace is why a part of the suite is run without the race detector, which
+// scripts/test.sh does.
+const clientRace = "the client library's Shutdown writes a flag (internal/client.go:555) that its own rebalance reads (576): " +
+	"the race detector ends the test for it"
+
+// raced are the cases in which a client ends while it looks for a broker that
+// is gone: there the library's race shows.
+func raced() map[string]string {
+	if !raceDetector {
+		return nil
+	}
+	return map[string]string{"redelivery-after-cut": clientRace, "ack-after-cut": clientRace, "send-after-cut": clientRace, "goroutines": clientRace}
 }
 
 func conform(t *testing.T, url string, lacks ...brokers.Capability) (transcript string) {
@@ -84,6 +101,7 @@ func conform(t *testing.T, url string, lacks ...brokers.Capability) (transcript 
 		},
 		Habits: brokertest.Habits{OneAtATime: true},
 		Cut:    cut,
+		Skip:   raced(),
 		// The stand-in's side of the connections that the client leaves open.
 		Leaks: append(leaks(), goleak.IgnoreAnyFunction("mqlab/brokers/rocketmq/embedded.(*conn).read"),
 			goleak.IgnoreAnyFunction("mqlab/brokers/rocketmq/embedded.(*conn).write")),

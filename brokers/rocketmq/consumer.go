@@ -25,11 +25,12 @@ const (
 	pullBatch = 16
 )
 
-// pushClient is the official push consumer, with the method that its interface
-// does not have.
+// pushClient is the official push consumer, with methods that its interface does
+// not have.
 type pushClient interface {
 	rmq.PushConsumer
 	PersistConsumerOffset() error
+	Rebalance()
 }
 
 // consumer turns the handler that the client calls into one delivery at a time:
@@ -157,6 +158,7 @@ func (c *consumer) shutdown(ctx context.Context) {
 		if !c.s.gone() {
 			c.quiesce(ctx)
 		}
+		c.giveUp()
 		c.client.Shutdown() //nolint:errcheck // it never fails
 	}()
 	<-ctx.Done()
@@ -175,6 +177,17 @@ func (c *consumer) quiesce(ctx context.Context) {
 	if c.client.Start() == nil {
 		c.await(ctx, c.quiesced)
 	}
+}
+
+// giveUp lets the client drop its queues as if they were another's by now.
+// Shutdown would close their channels while a pull may be sending on one, which
+// ends the process.
+func (c *consumer) giveUp() {
+	c.client.PersistConsumerOffset() //nolint:errcheck // every ack has seen to it already
+	for _, topic := range []string{c.n.topic, c.n.retry} {
+		c.client.Unsubscribe(topic) //nolint:errcheck // it never fails
+	}
+	c.client.Rebalance()
 }
 
 // allocate is the client's own way to share out queues; on the way the consumer

@@ -25,6 +25,7 @@ type sender struct {
 	s      *session
 	topic  string
 	client rmq.Producer
+	idle   chan struct{} // closed when the last SendSync is back
 }
 
 // OpenProducer connects. It looks for the topic first: the client would let the
@@ -35,7 +36,8 @@ func (Driver) OpenProducer(ctx context.Context, at brokers.Address, d brokers.De
 		return nil, fmt.Errorf("open a producer for topic %s: %w", d.Topic, err)
 	}
 	quiet()
-	p := &sender{s: s, topic: d.OnWire(d.Topic)}
+	p := &sender{s: s, topic: d.OnWire(d.Topic), idle: make(chan struct{})}
+	close(p.idle)
 	p.client, err = rmq.NewProducer(
 		producer.WithNsResolver(primitive.NewPassthroughResolver([]string{s.nameServer()})),
 		producer.WithInstanceName(instance(o.ClientName)),
@@ -74,10 +76,12 @@ func (p *sender) Send(ctx context.Context, m brokers.Message) (brokers.Receipt, 
 	waiting, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.s.alive, cancel)()
-	sent := make(chan result, 1)
+	sent, idle := make(chan result, 1), make(chan struct{})
+	p.idle = idle
 	go func() { // ends with SendSync, which waiting or the client's 6 s bound
 		r, err := p.client.SendSync(waiting, toWire(p.topic, m))
 		sent <- result{r, err}
+		close(idle)
 	}()
 	var r *primitive.SendResult
 	var err error
@@ -102,9 +106,21 @@ func (p *sender) Send(ctx context.Context, m brokers.Message) (brokers.Receipt, 
 	}}, nil
 }
 
-// Close ends the client. The error of the client's own Shutdown is always nil.
-func (p *sender) Close(context.Context) error {
-	p.client.Shutdown() //nolint:errcheck // it never fails
+// Close ends the client, behind the caller's back where a send that was given up
+// still looks for its route.
+func (p *sender) Close(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
+	defer cancel()
+	ended := make(chan struct{})
+	go func() { // ends with the send, see there
+		defer close(ended)
+		<-p.idle
+		p.client.Shutdown() //nolint:errcheck // it never fails
+	}()
+	select {
+	case <-ended:
+	case <-ctx.Done():
+	}
 	p.s.close()
 	return nil
 }
@@ -114,6 +130,8 @@ func (p *sender) Close(context.Context) error {
 func (p *sender) failure(err error) error {
 	text := err.Error()
 	switch {
+	case errors.Is(err, context.Canceled): // by the watch, not by the caller
+		return brokers.ErrConnectionLost
 	case p.s.gone():
 		return fmt.Errorf("%w: %w", brokers.ErrConnectionLost, err)
 	case errors.Is(err, rmqerrors.ErrNotRunning):

@@ -3,14 +3,17 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
+
+	"mqlab/brokers"
+	"mqlab/compose"
 )
 
 // TestKillAtEveryStep kills mqlab with SIGKILL while each step runs: the roles
@@ -95,39 +98,77 @@ func TestKilledWithItsBroker(t *testing.T) {
 	})
 }
 
-// TestBrokerDies kills the broker's process in mid-run: inconclusive, whoever
-// notices it first, and the evidence is kept.
+// TestBrokerDies kills the broker's process in mid-run, on each product and
+// provider: inconclusive, whoever notices it first, and the evidence is kept.
 func TestBrokerDies(t *testing.T) {
 	t.Parallel()
-	t.Run("embedded", func(t *testing.T) { t.Parallel(); brokerDies(t, "embedded", " embedded rabbitmq") })
-	t.Run("native", func(t *testing.T) {
-		t.Parallel()
-		if _, err := exec.LookPath("epmd"); err != nil {
-			t.Skip("no epmd on the PATH: install rabbitmq-server, as scripts/test.sh does")
+	for _, p := range products() {
+		for _, provider := range []string{compose.Embedded, compose.Native} {
+			t.Run(p.driver.Name()+"/"+provider, func(t *testing.T) { brokerDies(t, p.driver, provider) })
 		}
-		brokerDies(t, "native", "beam.smp")
-	})
+	}
 }
 
-func brokerDies(t *testing.T, provider, process string) {
+const held = `summary: a consumer is held for ever
+destination: {%s: orders-held}
+messages: [order-1001]
+steps:
+  - {name: setup}
+  - {name: producer}
+  - {name: consumer, hold: {at: before-ack, message: order-1001, until: {step: consumer, status: cut}}}
+`
+
+func brokerDies(t *testing.T, d brokers.Driver, provider string) {
 	t.Helper()
 	m := newMqlab(t)
-	m.slow()
-	c, out := m.start("run", "rabbitmq/slow", "--labs", "mine", "--broker", provider)
-	within(t, time.Minute, "a consumer is frozen", m.stopped) // a real broker starts slowly while other tests run
+	needs(t, d, provider)
+	noun := "topic"
+	if d.Name() == "rabbitmq" {
+		noun = "queue"
+	}
+	write(t, filepath.Join(m.dir, "mine", "labs", d.Name(), "held.yaml"), fmt.Sprintf(held, noun))
+	write(t, filepath.Join(m.dir, "mine", "expected", d.Name(), "held.yaml"), "exit: {exit: consumer, want: 0}\n")
+	c, out := m.start("run", d.Name()+"/held", "--labs", "mine", "--broker", provider)
+	within(t, 2*time.Minute, "the consumer stands before its ack", func() bool { // a real broker starts slowly while other tests run
+		logs, err := filepath.Glob(m.dir + "/runs/" + d.Name() + "/held/*.partial/consumer.out.txt")
+		if err != nil || len(logs) == 0 {
+			return false
+		}
+		b, err := os.ReadFile(logs[0])
+		return err == nil && strings.Contains(string(b), "checkpoint=before-ack")
+	})
+	killed := 0
 	for pid, cmd := range m.ours() {
-		if strings.Contains(cmd, process) {
+		if strings.Contains(cmd, " embedded "+d.Name()) || strings.Contains(cmd, "beam.smp") || strings.Contains(cmd, "java.args") {
 			if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
+			killed++
 		}
 	}
 	c.Wait() //nolint:errcheck // its code is looked at
-	if c.ProcessState.ExitCode() != exitInconclusive || !strings.Contains(out.String(), "in mid-run") {
-		t.Fatalf("exit %d\n%s", c.ProcessState.ExitCode(), out)
+	if killed != 1 || c.ProcessState.ExitCode() != exitInconclusive || !strings.Contains(out.String(), "in mid-run") {
+		t.Fatalf("%d killed, exit %d\n%s", killed, c.ProcessState.ExitCode(), out)
 	}
 	if left := m.ours(); len(left) > 0 {
 		t.Fatalf("processes are left: %v", left)
+	}
+	if kept, err := filepath.Glob(m.dir + "/runs/" + d.Name() + "/held/*Z-*/run.json"); err != nil || len(kept) != 1 {
+		t.Errorf("the evidence: %v %v", kept, err)
+	}
+}
+
+// needs skips a test where a provider cannot start a product.
+func needs(t *testing.T, d brokers.Driver, provider string) {
+	t.Helper()
+	o, err := newApp(nil, nil).opener()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, row := range o.Diagnose(d.Name()) {
+		if row.Provider == provider && !strings.HasPrefix(row.State, "ready") {
+			t.Skip(row.State)
+		}
 	}
 }
 

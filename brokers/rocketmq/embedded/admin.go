@@ -15,7 +15,7 @@ const (
 	maxQueues    = 1024
 )
 
-// name is what topics and groups may be called.
+// validName reports whether a topic or a group may be called so.
 func validName(s string) bool { return regexp.MustCompile(`^[%|a-zA-Z0-9_-]+$`).MatchString(s) }
 
 // createTopic makes a topic or changes it; queues that have gone keep what is in
@@ -89,7 +89,7 @@ func (b *broker) allGroups(*conn, *command) *command {
 	return goodBody(map[string]any{"subscriptionGroupTable": table})
 }
 
-// listed are the topics that a name server tells of.
+// allTopics are the topics that a name server tells of.
 func (b *broker) allTopics(*conn, *command) *command {
 	return goodBody(map[string]any{"topicList": slices.Sorted(maps.Keys(b.topics))})
 }

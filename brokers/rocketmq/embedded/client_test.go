@@ -105,16 +105,16 @@ func (c *client) must(code int, body any, pairs ...any) *command {
 	return a
 }
 
-// prepare makes a topic with two queues and a group.
-func (c *client) prepare(topic, group string) {
+// prepare makes topic t with two queues and group g.
+func (c *client) prepare() {
 	c.t.Helper()
-	c.must(17, nil, "topic", topic, "readQueueNums", 2, "writeQueueNums", 2, "perm", readWrite)
-	c.must(200, map[string]any{"groupName": group, "retryMaxTimes": 2})
+	c.must(17, nil, "topic", "t", "readQueueNums", 2, "writeQueueNums", 2, "perm", readWrite)
+	c.must(200, map[string]any{"groupName": "g", "retryMaxTimes": 2})
 }
 
-func (c *client) produce(topic string, queue int, body string, pairs ...any) *command {
+func (c *client) produce(queue int, body string, pairs ...any) {
 	c.t.Helper()
-	return c.must(10, []byte(body), append([]any{"topic", topic, "queueId", queue}, pairs...)...)
+	c.must(10, []byte(body), append([]any{"topic", "t", "queueId", queue}, pairs...)...)
 }
 
 func (c *client) pull(topic, group string, queue, from int, pairs ...any) *command {

@@ -28,11 +28,11 @@ func TestSignature(t *testing.T) {
 // Pulls answer as the real broker did when it was asked the same.
 func TestPullOffsets(t *testing.T) {
 	c := connect(t, Options{})
-	c.prepare("t", "g")
+	c.prepare()
 	if a := c.pull("t", "g", 0, 0); a.Code != codePullNotFound || a.Remark != "NO_MESSAGE_IN_QUEUE" {
 		t.Errorf("an empty queue: %d %s", a.Code, a.Remark)
 	}
-	c.produce("t", 0, "one")
+	c.produce(0, "one")
 	for _, row := range []struct {
 		from, code int
 		next       string
@@ -58,14 +58,14 @@ func TestPullOffsets(t *testing.T) {
 // A pull that suspends waits for its queue only, and for its time.
 func TestLongPull(t *testing.T) {
 	c := connect(t, Options{})
-	c.prepare("t", "g")
+	c.prepare()
 	other := again(t, c.s)
 	q := good("topic", "t", "consumerGroup", "g", "queueId", 1, "queueOffset", 0, "maxMsgNums", 32,
 		"sysFlag", pullSubscribes|pullSuspends, "suspendTimeoutMillis", 20_000)
 	q.Code = 11
 	other.send(q)
-	c.produce("t", 0, "elsewhere")
-	c.produce("t", 1, "here")
+	c.produce(0, "elsewhere")
+	c.produce(1, "here")
 	has(t, other.next(), "here")
 	start := time.Now()
 	a := c.pull("t", "g", 1, 1, "sysFlag", pullSubscribes|pullSuspends, "suspendTimeoutMillis", 50)
@@ -78,9 +78,9 @@ func TestLongPull(t *testing.T) {
 // the group's number of retries it is dead.
 func TestSendBack(t *testing.T) {
 	c := connect(t, Options{})
-	c.prepare("t", "g")
+	c.prepare()
 	c.must(17, nil, "topic", "%RETRY%g", "readQueueNums", 1, "writeQueueNums", 1, "perm", readWrite)
-	c.produce("t", 0, "work", "properties", "KEYS\x01k\x02")
+	c.produce(0, "work", "properties", "KEYS\x01k\x02")
 	a := c.pull("t", "g", 0, 0)
 	place := binary.BigEndian.Uint64(a.body[28:])
 	c.must(36, nil, "group", "g", "offset", place, "delayLevel", 1)
@@ -103,7 +103,7 @@ func TestSendBack(t *testing.T) {
 // What the stand-in cannot do with a message it refuses.
 func TestRefusedMessages(t *testing.T) {
 	c := connect(t, Options{})
-	c.prepare("t", "g")
+	c.prepare()
 	for _, row := range []struct {
 		what, topic, properties string
 		body                    []byte
@@ -129,7 +129,7 @@ func TestRefusedMessages(t *testing.T) {
 // Both other ways to send.
 func TestShortAndBatch(t *testing.T) {
 	c := connect(t, Options{})
-	c.prepare("t", "g")
+	c.prepare()
 	c.must(310, []byte("short"), "b", "t", "e", 0, "i", "KEYS\x01k\x02")
 	part := func(body string) []byte {
 		b := binary.BigEndian.AppendUint32(nil, uint32(22+len(body)))
@@ -155,7 +155,7 @@ func TestShortAndBatch(t *testing.T) {
 // Offsets are none before the first commit, and can go back.
 func TestOffsets(t *testing.T) {
 	c := connect(t, Options{})
-	c.prepare("t", "g")
+	c.prepare()
 	ask := func(pairs ...any) *command {
 		q := good(append([]any{"consumerGroup", "g", "topic", "t", "queueId", 0}, pairs...)...)
 		q.Code = 14
@@ -177,7 +177,7 @@ func TestOffsets(t *testing.T) {
 		t.Errorf("a missing group: %d", a.Code)
 	}
 	before := c.must(29, nil, "topic", "t", "queueId", 0, "timestamp", 0).text("offset")
-	c.produce("t", 0, "x")
+	c.produce(0, "x")
 	after := c.must(29, nil, "topic", "t", "queueId", 0, "timestamp", time.Now().Add(time.Hour).UnixMilli()).text("offset")
 	if before != "0" || after != "1" {
 		t.Errorf("by time: %s, %s", before, after)

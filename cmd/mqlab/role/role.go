@@ -99,6 +99,9 @@ func newRole(o Options) (*role, error) {
 	if o.Address.IsZero() && o.Role != labs.RoleInspectDB {
 		return nil, fmt.Errorf("no broker address: set %s", EnvBroker)
 	}
+	if !o.Address.IsZero() && o.Address.Scheme() != r.driver.Scheme() {
+		return nil, fmt.Errorf("the address in %s is one of %s, not of %s", EnvBroker, o.Address.Scheme(), r.driver.Scheme())
+	}
 	r.dest = lab.Scenario.DestinationOf(o.Run)
 	r.client = "mqlab " + r.step.Name + " " + o.Run
 	r.log = newLog(o.Out, o.Role, lab.Product, lab.Name)
