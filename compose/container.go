@@ -153,7 +153,12 @@ func (e *engine) run(ctx context.Context, o *Opener, d brokers.Driver) (*boxed, 
 	}
 	b := &boxed{engine: e, died: make(chan struct{})}
 	b.origin = brokers.Origin{Product: d.Name(), Provider: Container, Image: image, Address: at}
-	b.ready = func(ctx context.Context) (string, error) { return brokers.Try(ctx, d, at) }
+	b.ready = func(ctx context.Context) (string, error) {
+		if err := nudgeContainer(ctx, d.Name(), v); err != nil {
+			return "", err
+		}
+		return brokers.Try(ctx, d, at)
+	}
 	if b.id, err = e.create(ctx, c, d.Name(), o.labels(e, d.Name())); err != nil {
 		return nil, err
 	}
@@ -164,6 +169,15 @@ func (e *engine) run(ctx context.Context, o *Opener, d brokers.Driver) (*boxed, 
 		return nil, errors.Join(fmt.Errorf("%w%s", err, insideHelp()), b.Release())
 	}
 	return b, nil
+}
+
+// nudgeContainer asks RocketMQ's broker to register at once, as for a process.
+func nudgeContainer(ctx context.Context, product string, v variables) error {
+	port, err := strconv.Atoi(v["MQLAB_BROKER_PORT"])
+	if product != "rocketmq" || v["MQLAB_HOST"] != "127.0.0.1" || err != nil {
+		return nil
+	}
+	return register(ctx, port)
 }
 
 // create makes a container with the files that its compose.yml mounts. The

@@ -35,6 +35,7 @@ func allowed() map[string][]string {
 		"mqlab/labs":                      {"mqlab/gate", "mqlab/brokers"},
 		"mqlab/assert":                    {"mqlab/labs", "mqlab/expected"},
 		"mqlab/compose":                   {"mqlab/brokers"},
+		"mqlab/compose/reaper":            {},
 		"mqlab/cmd/mqlab/role":            {"mqlab/labs", "mqlab/gate", "mqlab/brokers", "mqlab/cmd/mqlab/role/designs"},
 		"mqlab/cmd/mqlab/role/designs":    {"mqlab/labs", "mqlab/gate"},
 		"mqlab/cmd/mqlab": {"mqlab/labs", "mqlab/gate", "mqlab/brokers", "mqlab/brokers/rabbitmq", "mqlab/brokers/rabbitmq/embedded",
@@ -50,6 +51,9 @@ func fences() map[string][]string {
 		"github.com/rabbitmq/amqp091-go":          {"mqlab/brokers/rabbitmq"},
 		"github.com/twmb/franz-go":                {"mqlab/brokers/kafka"},
 		"github.com/shirou/gopsutil":              {"mqlab/compose"},
+		"github.com/testcontainers":               {"mqlab/compose"},
+		"github.com/moby/moby":                    {"mqlab/compose"},
+		"github.com/containerd/errdefs":           {"mqlab/compose"},
 		"modernc.org/sqlite":                      {"mqlab/cmd/mqlab/role"},
 		"github.com/spf13/cobra":                  {"mqlab/cmd/mqlab"},
 		"github.com/goccy/go-yaml":                {"mqlab/labs", "mqlab/assert", "mqlab/compose"},
@@ -98,7 +102,7 @@ func checkImports(t *testing.T, p goPackage) {
 		if p.ImportPath == "mqlab/brokers/pulsar/embedded" && strings.HasPrefix(i, "github.com/") {
 			t.Errorf("%s imports %s, a stand-in has its own protocol code", p.ImportPath, i)
 		}
-		std := []string{"mqlab/gate", "mqlab/brokers", "mqlab/expected", "mqlab/brokers/rabbitmq/embedded", "mqlab/brokers/rocketmq/embedded"}
+		std := []string{"mqlab/gate", "mqlab/brokers", "mqlab/expected", "mqlab/brokers/rabbitmq/embedded", "mqlab/brokers/rocketmq/embedded", "mqlab/compose/reaper"}
 		if slices.Contains(std, p.ImportPath) {
 			if first, _, _ := strings.Cut(i, "/"); strings.Contains(first, ".") {
 				t.Errorf("%s imports %s, it may have the standard library only", p.ImportPath, i)

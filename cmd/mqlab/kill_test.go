@@ -165,7 +165,7 @@ func needs(t *testing.T, d brokers.Driver, provider string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, row := range o.Diagnose(d.Name()) {
+	for _, row := range o.Diagnose(t.Context(), d.Name()) {
 		if row.Provider == provider && !strings.HasPrefix(row.State, "ready") {
 			t.Skip(row.State)
 		}
