@@ -86,7 +86,7 @@ func (b *boxed) watch() {
 		defer close(done)
 		select {
 		case <-r.Result:
-		case <-r.Error: // an engine that is gone has taken the broker with it
+		case <-r.Error: //nolint:errcheck // an engine that is gone has taken the broker with it
 		}
 		if ctx.Err() == nil {
 			b.once.Do(func() { close(b.died) })

@@ -99,7 +99,7 @@ func (native) start(ctx context.Context, o *Opener, d brokers.Driver) (running, 
 // portTaken looks for what the brokers say when they cannot bind a port: Erlang,
 // Java's NIO, Netty.
 func portTaken(err error) bool {
-	return slices.ContainsFunc([]string{"eaddrinuse", "Address already in use", "already in use"}, func(s string) bool {
+	return slices.ContainsFunc([]string{"eaddrinuse", "Address already in use", "already in use", "already allocated"}, func(s string) bool {
 		return strings.Contains(err.Error(), s)
 	})
 }

@@ -23,7 +23,7 @@ const socket = "/var/run/docker.sock"
 
 func main() {
 	if err := reap(); err != nil {
-		fmt.Fprintln(os.Stderr, "reaper:", err) //nolint:errcheck // there is no other place to say it
+		fmt.Fprintln(os.Stderr, "reaper:", err)
 		os.Exit(1)
 	}
 }
