@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
@@ -28,8 +29,9 @@ type engine struct {
 
 // engines remembers the engine of an Opener once it has answered.
 type engines struct {
-	mu    sync.Mutex
-	found *engine
+	mu     sync.Mutex
+	found  *engine
+	silent error // of one that was given time enough and did not answer
 }
 
 const envEngine = "DOCKER_HOST"
@@ -41,11 +43,18 @@ func (o *Opener) engine(ctx context.Context) (*engine, error) {
 	if o.engines.found != nil {
 		return o.engines.found, nil
 	}
+	if o.engines.silent != nil {
+		return nil, o.engines.silent
+	}
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(ctx, engineNamed)
 	defer cancel()
 	tclog.SetDefault(tclog.NewNoopLogger()) // it would write to standard error
 	cli, err := connectEngine(ctx, os.Getenv(envEngine))
 	if err != nil {
+		if time.Since(start) > 2*engineAuto {
+			o.engines.silent = err
+		}
 		return nil, err
 	}
 	cfg := testcontainers.ReadConfig().Config

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
 # Tests everything: format, lint, vulnerabilities, go test with the race
-# detector, and every lab on the embedded and on the real brokers. It needs Go and
-# a C compiler (for -race). As root on Debian it installs RabbitMQ, Java and Maven,
-# and with Maven the other brokers; elsewhere it says what it leaves out.
+# detector, and every lab on the embedded brokers and on the real ones, as
+# processes and in containers. It needs Go and a C compiler (for -race). As root on
+# Debian it installs RabbitMQ, Java and Maven, with Maven the other brokers, and a
+# container engine, which it starts and ends; elsewhere it says what it leaves out.
+# With MQLAB_REQUIRE_DOCKER=1 it fails where no engine can run.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -17,16 +19,21 @@ products='rabbitmq kafka rocketmq pulsar'
 
 say() { printf '\n== %s\n' "$*"; }
 policy=
+engine=
 finish() {
   if [ -n "$policy" ]; then rm -f "$policy"; fi
   if [ -x "$work/mqlab" ]; then
     for p in $products; do "$work/mqlab" broker down "$p" >/dev/null 2>&1 || true; done
   fi
+  if [ -n "$engine" ]; then
+    kill "$engine" 2>/dev/null || true # its containers end with it
+    wait "$engine" 2>/dev/null || true
+  fi
   rm -rf "$work"
 }
 trap finish EXIT
 
-# install PACKAGE: without starting the service that comes with it.
+# install PACKAGE...: without starting the service that comes with it.
 install() {
   if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then return 1; fi
   # policy-rc.d keeps a package's service from starting; finish removes ours.
@@ -34,7 +41,7 @@ install() {
     policy=/usr/sbin/policy-rc.d
     printf '#!/bin/sh\nexit 101\n' >$policy && chmod +x $policy
   fi
-  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$1"; } >"$work/apt.log" 2>&1 ||
+  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "$@"; } >"$work/apt.log" 2>&1 ||
     { tail -5 "$work/apt.log" && return 1; }
 }
 
@@ -93,11 +100,46 @@ done
 "$work/mqlab" broker status
 "$work/mqlab" doctor
 
+# start_engine starts an engine with data and a socket of its own, unless one is
+# named or answers already.
+start_engine() {
+  if command -v docker >/dev/null && docker version >/dev/null 2>&1; then return 0; fi
+  if [ -n "${DOCKER_HOST:-}" ]; then echo "nothing answers at $DOCKER_HOST" && return 1; fi
+  if ! command -v dockerd >/dev/null || ! command -v iptables >/dev/null; then
+    install docker.io iptables || return 1
+  fi
+  if [ "$(id -u)" != 0 ]; then echo "an engine is started by root only" && return 1; fi
+  export DOCKER_HOST=unix://$work/engine.sock
+  dockerd --data-root "$work/engine" --exec-root "$work/engine.run" --pidfile "$work/engine.pid" -H "$DOCKER_HOST" >"$work/engine.log" 2>&1 &
+  engine=$!
+  until docker version >/dev/null 2>&1; do
+    if ! kill -0 "$engine" 2>/dev/null; then engine= && unset DOCKER_HOST && tail -3 "$work/engine.log" && return 1; fi
+    sleep 0.2
+  done
+}
+
+say "a container engine and its images"
+if start_engine && scripts/images.sh >"$work/images"; then
+  cat "$work/images"
+  # shellcheck source=/dev/null
+  . "$work/images"
+  export MQLAB_TEST_CONTAINERS=1
+else
+  left_out+=("everything in containers: see above")
+  if [ "${MQLAB_REQUIRE_DOCKER:-}" = 1 ]; then echo "MQLAB_REQUIRE_DOCKER is set" && exit 1; fi
+fi
+
 say "every lab, embedded"
 "$work/mqlab" run '*/*' --broker embedded --repeat "$rounds" --runs "$work/runs"
 if [ ${#native[@]} -gt 0 ]; then
   say "every lab, native"
   "$work/mqlab" run "${native[@]/%//*}" --broker native --repeat "$rounds" --runs "$work/runs"
+fi
+
+if [ -n "${MQLAB_TEST_CONTAINERS:-}" ]; then
+  say "every lab, in containers"
+  "$work/mqlab" run '*/*' --broker container --runs "$work/runs"
+  docker run --rm --network host mqlab-local/mqlab:latest run rabbitmq/basic --broker "$(sed -n 's/.*"address":"\([^"]*\)".*/\1/p' "$MQLAB_STATE/kept/rabbitmq.json")"
 fi
 
 say "go test"

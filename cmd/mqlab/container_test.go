@@ -117,7 +117,7 @@ func TestEngineNotForUs(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("to become another user needs root")
 	}
-	dir, err := os.MkdirTemp("", "mqlab-nobody-") // t.TempDir is below a folder that is root's alone
+	dir, err := os.MkdirTemp("", "mqlab-nobody-") //nolint:usetesting // t.TempDir is below a folder that is the owner's alone
 	if err != nil {
 		t.Fatal(err)
 	}
