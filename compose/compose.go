@@ -117,6 +117,17 @@ func ParseChoices(r *brokers.Registry, flags []string) ([]Choice, error) {
 	return cs, nil
 }
 
+// Unused returns the product of an address that was given although no lab of
+// that product is run, or nothing.
+func Unused(cs []Choice, products []string) string {
+	for _, c := range cs {
+		if strings.Contains(c.want, "://") && !slices.Contains(products, c.product) {
+			return c.product
+		}
+	}
+	return ""
+}
+
 func productOf(r *brokers.Registry, a brokers.Address) string {
 	for _, name := range r.Names() {
 		if d, err := r.Driver(name); err == nil && d.Scheme() == a.Scheme() {

@@ -109,6 +109,9 @@ func (o *Opener) resolve(ctx context.Context, d distribution, java, dir string) 
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return err
 	}
+	if err := sweepInstalls(dir); err != nil {
+		return err
+	}
 	fresh, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".new-")
 	if err != nil {
 		return err
@@ -149,6 +152,25 @@ func (o *Opener) resolve(ctx context.Context, d distribution, java, dir string) 
 		return err
 	}
 	o.note(fmt.Sprintf("%s %s: %d jars, %d MB after %.1f s", d.product, d.version, n, size>>20, time.Since(start).Seconds()))
+	return nil
+}
+
+// sweepInstalls removes what killed installations of the same version have
+// left; one that goes on is younger than its own bound.
+func sweepInstalls(dir string) error {
+	left, err := filepath.Glob(dir + ".new-*")
+	if err != nil {
+		return err
+	}
+	for _, l := range left {
+		st, err := os.Stat(l)
+		if err != nil || time.Since(st.ModTime()) < installTimeout {
+			continue
+		}
+		if err := os.RemoveAll(l); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 
@@ -195,12 +217,7 @@ func (o *Opener) makeArchive(ctx context.Context, d distribution, driver brokers
 	if err != nil {
 		return err
 	}
-	p.ready = func(ctx context.Context) (string, error) {
-		if err := n.awake(ctx); err != nil {
-			return "", err
-		}
-		return brokers.Try(ctx, driver, n.at)
-	}
+	p.ready = n.ready(driver)
 	if _, err := p.awaitReady(ctx, archiveTimeout); err != nil {
 		return failedStart(p, err)
 	}

@@ -50,13 +50,18 @@ type node struct {
 	nudge func(context.Context) error
 }
 
-// awake reports whether the broker listens, and nudges it.
-func (n *node) awake(ctx context.Context) error {
-	err := listens(ctx, n.listens...)
-	if err == nil && n.nudge != nil {
-		err = n.nudge(ctx)
+// ready asks whether the broker listens, nudges it, and sends a message through.
+func (n *node) ready(d brokers.Driver) func(context.Context) (version string, err error) {
+	return func(ctx context.Context) (string, error) {
+		err := listens(ctx, n.listens...)
+		if err == nil && n.nudge != nil {
+			err = n.nudge(ctx)
+		}
+		if err != nil {
+			return "", err
+		}
+		return brokers.Try(ctx, d, n.at)
 	}
-	return err
 }
 
 // recipes are the products that can be started as plain processes.
@@ -117,12 +122,7 @@ func startNative(ctx context.Context, o *Opener, d brokers.Driver, r recipe) (*p
 	if err != nil {
 		return nil, err
 	}
-	p.ready = func(ctx context.Context) (string, error) {
-		if err := n.awake(ctx); err != nil {
-			return "", err
-		}
-		return brokers.Try(ctx, d, n.at)
-	}
+	p.ready = n.ready(d)
 	version, err := p.awaitReady(ctx, nativeTimeout)
 	if err != nil {
 		return nil, failedStart(p, fmt.Errorf("start the native %s: %w", d.Name(), err))

@@ -98,6 +98,9 @@ func portPair() (int, error) {
 	return 0, errors.New("find a free port: none has a free second neighbour")
 }
 
+// compileTimeout bounds the compilation, which takes about a second.
+const compileTimeout = time.Minute
+
 // nodeJar has the main class.
 const nodeJar = "node.jar"
 
@@ -115,6 +118,8 @@ func compileNode(ctx context.Context, j *jvm, dir string) error {
 	if err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, compileTimeout)
+	defer cancel()
 	if out, err := exec.CommandContext(ctx, javac, args).CombinedOutput(); err != nil {
 		return fmt.Errorf("compile the main class of rocketmq: %w: %s", err, brokers.LastWords(out))
 	}

@@ -15,6 +15,7 @@ func (x *execution) act(ctx context.Context, s *stepRun) {
 		if client := x.steps[x.sc.index(s.Client)]; !client.started || client.ended {
 			x.ev.spoil("%s: %s has no connections to cut: it does not run", s.Name, s.Client)
 			x.stepEnded(ctx, s, exit{code: 1})
+			return
 		}
 		x.cut(s)
 		return // it ends with the client's line: see wasCut
@@ -94,11 +95,11 @@ func (x *execution) wasCut(ctx context.Context, client *stepRun) {
 }
 
 // missedCut notices that a client ended before it was cut.
-func (x *execution) missedCut(client *stepRun) {
+func (x *execution) missedCut(ctx context.Context, client *stepRun) {
 	for _, s := range x.steps {
 		if s.Broker == Cut && s.Client == client.Name && s.started && !s.ended {
 			x.ev.spoil("%s: %s ended before its connections were cut", s.Name, s.Client)
-			s.ended = true
+			x.stepEnded(ctx, s, exit{code: 1})
 		}
 	}
 }

@@ -126,7 +126,7 @@ func (x *execution) stepEnded(ctx context.Context, s *stepRun, e exit) {
 	if e.code == ExitConnectionLost && !x.ending && !x.down {
 		x.checkBroker(ctx)
 	}
-	x.missedCut(s)
+	x.missedCut(ctx, s)
 	if e.code == ExitUsage {
 		x.ev.spoil("%s did not take its command line: see %s", s.Name, s.Name+errSuffix)
 		x.end(syscall.SIGKILL)

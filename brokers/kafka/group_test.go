@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"mqlab/brokers"
+	"mqlab/brokers/brokertest"
 	"mqlab/brokers/kafka"
 	"mqlab/brokers/kafka/embedded"
 )
@@ -226,4 +228,24 @@ func TestNackKeepsTheOthers(t *testing.T) {
 		}
 		holds(t, at, d, 0)
 	})
+}
+
+// TestAdvertisedElsewhere: a broker that sends its clients to an address where
+// nobody listens is not reached, and the error names that address.
+func TestAdvertisedElsewhere(t *testing.T) {
+	at := address(t, standIn(t, embedded.Options{}).URL())
+	var nobody string
+	through, _ := brokertest.Cut(t, at, func(broker, _ string) [][2][]byte {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		nobody = ln.Addr().String()
+		must(t, ln.Close())
+		return metadata(broker, nobody)
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	_, err := kafka.Driver{}.Probe(ctx, through)
+	if !errors.Is(err, brokers.ErrConnectionLost) || !strings.Contains(err.Error(), nobody) {
+		t.Errorf("want a lost connection to %s: %v", nobody, err)
+	}
 }

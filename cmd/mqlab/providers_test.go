@@ -120,6 +120,7 @@ func TestChoices(t *testing.T) {
 		{[]string{"--broker", "rabbitmq=embedded"}, 0, "broker: embedded"},
 		{[]string{"--broker", "native", "--broker", "rabbitmq=embedded"}, 0, "broker: embedded"},
 		{[]string{"--broker", "nats=embedded"}, exitUsage, "no provider is named"},
+		{[]string{"--broker", "kafka://127.0.0.1:1"}, exitUsage, "it is the address of a kafka, and no lab of kafka was named"},
 		{[]string{"--broker", "rabbitmq=nonsense"}, exitUsage, `no provider is named "nonsense"`},
 	} {
 		stdout, stderr, code := m.run(append([]string{"run", "rabbitmq/basic"}, c.args...)...)

@@ -85,6 +85,13 @@ func (a *app) run(ctx context.Context, globs []string, f runFlags) error {
 	if err != nil {
 		return err
 	}
+	var used []string
+	for _, j := range jobs {
+		used = append(used, j.lab.Product)
+	}
+	if name := compose.Unused(choices, used); name != "" && len(f.broker) > 0 { // the environment may name brokers for every day
+		return usage("--broker: it is the address of a %s, and no lab of %s was named", name, name)
+	}
 	opener, err := a.opener()
 	if err != nil {
 		return err
