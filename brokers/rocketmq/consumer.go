@@ -58,6 +58,8 @@ type consumer struct {
 	terms map[string]int
 	first int // how often the first sharing-out has been here
 	last  bool
+	// places is for pullOnItsWay.
+	places places
 }
 
 // OpenConsumer joins the group. It returns when the broker has the member; the
@@ -70,7 +72,7 @@ func (Driver) OpenConsumer(ctx context.Context, at brokers.Address, d brokers.De
 	c := &consumer{
 		d: d, n: onWire(d), name: o.Consumer, instance: cmp.Or(o.Instance, instance(o.ClientName)),
 		offers: make(chan *delivery), cancelled: make(chan struct{}), closed: make(chan struct{}),
-		balanced: make(chan struct{}), quiesced: make(chan struct{}), terms: map[string]int{},
+		balanced: make(chan struct{}), quiesced: make(chan struct{}), terms: map[string]int{}, places: places{},
 	}
 	var err error
 	if c.s, err = open(ctx, at, c.n.topic); err == nil {

@@ -106,22 +106,33 @@ func (d *delivery) settle(ctx context.Context, what string, v verdict) error {
 
 // confirm waits until the group's offset on the broker is past the message. The
 // client stores the offset in its memory some time after the handler has
-// returned, sends it when it is asked to, and gets no answer.
+// returned, sends it when it is asked to, and gets no answer. It is asked when
+// nothing older can come after it on the client's connection.
 func (d *delivery) confirm(parent context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(parent, settleTimeout,
 		fmt.Errorf("%w: the client did not bring the offset to the broker within %v", brokers.ErrRefused, settleTimeout))
 	defer cancel()
 	var sent time.Time
 	for wait := askAgain / 8; ; wait = min(2*wait, persistEvery) {
-		// The question goes first: meanwhile the handler returns.
-		offset, err := d.c.s.committed(ctx, d.c.n.group, d.topic)
-		if err == nil && offset != nil && *offset > d.m.QueueOffset {
-			return nil
-		}
-		if err == nil && time.Since(sent) > persistEvery {
+		var err error
+		moved := d.c.term(d.topic) != d.term
+		switch {
+		case moved: // the client has sent the offset when it gave up the queue
+		case sent.IsZero():
+			if d.c.remembers(d.topic) <= d.m.QueueOffset || d.c.pullOnItsWay() {
+				break
+			}
+			fallthrough
+		case time.Since(sent) > persistEvery:
 			err, sent, wait = d.c.client.PersistConsumerOffset(), time.Now(), askAgain/8
 		}
-		if err == nil && !sent.IsZero() {
+		if err == nil && (moved || !sent.IsZero()) {
+			var offset *int64
+			if offset, err = d.c.s.committed(ctx, d.c.n.group, d.topic); err == nil && offset != nil && *offset > d.m.QueueOffset {
+				return nil
+			}
+		}
+		if err == nil {
 			err = pause(ctx, wait)
 		}
 		if err != nil {

@@ -198,17 +198,8 @@ func (Driver) Probe(ctx context.Context, at brokers.Address) (string, error) {
 		return "", err
 	}
 	defer s.close()
-	a, err := s.broker.ask(ctx, reqRuntimeInfo, nil, nil)
-	if err != nil {
-		return "", err
-	}
-	var info struct {
-		Table map[string]string `json:"table"`
-	}
-	if err := decode(a.body, &info); err != nil {
-		return "", err
-	}
-	return version(info.Table["brokerVersionDesc"]), nil
+	info, err := s.runtimeInfo(ctx)
+	return version(info["brokerVersionDesc"]), err
 }
 
 // version turns V5_4_0 into 5.4.0.

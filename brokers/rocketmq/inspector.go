@@ -80,11 +80,18 @@ func (i *inspector) state(ctx context.Context, n names) (brokers.State, error) {
 	if err != nil {
 		return brokers.State{}, err
 	}
+	again, err := i.s.committed(ctx, n.group, n.retry)
+	if err != nil {
+		return brokers.State{}, err
+	}
+	if err := i.s.awaitIndexed(ctx); err != nil {
+		return brokers.State{}, err
+	}
 	end, err := i.s.maxOffset(ctx, n.topic)
 	if err != nil {
 		return brokers.State{}, err
 	}
-	pending, err := i.pending(ctx, n)
+	pending, err := i.pending(ctx, n, again)
 	if err != nil {
 		return brokers.State{}, err
 	}
@@ -102,14 +109,10 @@ func (i *inspector) state(ctx context.Context, n names) (brokers.State, error) {
 }
 
 // pending is what the group has given back and not taken again: all that it gave
-// back minus its offset in the retry topic, through which everything comes. When
+// back minus again, its offset in the retry topic, through which everything comes. When
 // the broker refuses to take a message back, the client sends it as a new one
 // with a longer delay; that one is counted from when it comes.
-func (i *inspector) pending(ctx context.Context, n names) (int64, error) {
-	again, err := i.s.committed(ctx, n.group, n.retry)
-	if err != nil {
-		return 0, err
-	}
+func (i *inspector) pending(ctx context.Context, n names, again *int64) (int64, error) {
 	returned, err := i.count(ctx, n)
 	if err != nil {
 		return 0, err

@@ -29,6 +29,8 @@ const (
 	// closeTimeout bounds the end of a consumer's client, and then its wait for the
 	// broker to notice.
 	closeTimeout = 2 * time.Second
+	// indexTimeout bounds the wait for the broker's index.
+	indexTimeout = 2 * time.Second
 	// askAgain is the pause before a question is asked again whose answer is
 	// about to change.
 	askAgain = time.Millisecond
@@ -207,10 +209,51 @@ func (s *session) gone() bool { return isClosed(s.broker.lost) }
 // client wants it.
 func (s *session) nameServer() string { return s.names.nc.RemoteAddr().String() }
 
-// maxOffset is where the next message of a topic's only queue will lie. The
-// broker counts it when it stores a message, not when it has indexed it.
+// runtimeInfo is what the broker says about itself, by name.
+func (s *session) runtimeInfo(ctx context.Context) (map[string]string, error) {
+	a, err := s.broker.ask(ctx, reqRuntimeInfo, nil, nil)
+	if err != nil {
+		return nil, err
+	}
+	var info struct {
+		Table map[string]string `json:"table"`
+	}
+	return info.Table, decode(a.body, &info)
+}
+
+// awaitIndexed returns when all that the broker has stored so far counts in the
+// offsets of the queues: it confirms a message before that, by about a
+// millisecond (DefaultMessageStore.ReputMessageService). indexTimeout bounds it.
+func (s *session) awaitIndexed(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, indexTimeout,
+		fmt.Errorf("%w: the broker did not index what it had stored within %v", brokers.ErrRefused, indexTimeout))
+	defer cancel()
+	for stored := int64(-1); ; {
+		info, err := s.runtimeInfo(ctx)
+		if err != nil {
+			return err
+		}
+		end, err := strconv.ParseInt(info["commitLogMaxOffset"], 10, 64)
+		behind, err2 := strconv.ParseInt(info["dispatchBehindBytes"], 10, 64)
+		if err := errors.Join(err, err2); err != nil {
+			return fmt.Errorf("read how far the broker has indexed: %w", err)
+		}
+		if stored < 0 {
+			stored = end
+		}
+		if end-behind >= stored {
+			return nil
+		}
+		if pause(ctx, askAgain) != nil {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// maxOffset is where the next message of a topic's only queue will lie, as far
+// as the broker has indexed.
 func (s *session) maxOffset(ctx context.Context, topic string) (int64, error) {
-	a, err := s.broker.ask(ctx, reqMaxOffset, fields{"topic": topic, "queueId": "0", "committed": "false"}, nil)
+	a, err := s.broker.ask(ctx, reqMaxOffset, fields{"topic": topic, "queueId": "0"}, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"os/exec"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -137,13 +139,53 @@ func TestPrepareOtherQueues(t *testing.T) {
 func TestAckAfterTheQueueMoved(t *testing.T) {
 	at, d := fixture(t)
 	send(t, at, d)
-	late := receive(t, consume(t, at, d, "2"))
+	late := receive(t, consume(t, at, d, "2")).(*delivery)
 	other := receive(t, consume(t, at, d, "1")) // the first name gets the only queue
+	for late.c.term(late.topic) == late.term {  // until the client knows it, the broker takes its offset
+		if err := pause(t.Context(), askAgain); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := late.Ack(t.Context()); !errors.Is(err, brokers.ErrAckRefused) {
 		t.Errorf("the late ack: %v", err)
 	}
 	if err := other.Ack(t.Context()); err != nil {
 		t.Error(err)
+	}
+}
+
+// Each pull that follows a message carries the offset from before it: sent after
+// the ack, it would take the ack back.
+func TestAckIsNotUndone(t *testing.T) {
+	for range 2 * runtime.NumCPU() { // the client is to lose the processor in between
+		busy := exec.CommandContext(t.Context(), "sh", "-c", "while :; do :; done")
+		if err := busy.Start(); err != nil {
+			t.Fatal(err)
+		}
+		defer func() {
+			busy.Process.Kill() //nolint:errcheck // it does not end by itself
+			busy.Wait()         //nolint:errcheck // killed
+		}()
+	}
+	at, d := fixture(t)
+	i, err := (Driver{}).OpenInspector(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer i.Close() //nolint:errcheck // it never fails
+	c := consume(t, at, d, "")
+	for n := range 150 {
+		send(t, at, d)
+		if err := receive(t, c).Ack(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		st, err := i.State(t.Context(), d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if st.Left != 0 {
+			t.Fatalf("after ack %d the broker still counts %d message(s)", n+1, st.Left)
+		}
 	}
 }
 
