@@ -31,7 +31,8 @@ func arrangePulsar(_ context.Context, j *jvm, dir string) ([]string, *node, erro
 	if err := configure("pulsar", dir, map[string]string{"PORT": strconv.Itoa(ports[0]), "ADMIN_PORT": strconv.Itoa(ports[1])}, "standalone.conf", "log4j2.properties"); err != nil {
 		return nil, nil, err
 	}
-	j.flags = append(slices.Clone(j.flags), "-Dlog4j2.configurationFile="+filepath.Join(dir, "log4j2.properties"))
+	// Libraries are unpacked into the folder for temporary files and left there.
+	j.flags = append(slices.Clone(j.flags), "-Djava.io.tmpdir="+dir, "-Dlog4j2.configurationFile="+filepath.Join(dir, "log4j2.properties"))
 	at, err := brokers.ParseAddress(fmt.Sprintf("pulsar://127.0.0.1:%d?admin=http%%3A%%2F%%2F127.0.0.1%%3A%d", ports[0], ports[1]))
 	return []string{"org.apache.pulsar.PulsarStandaloneStarter", "-c", filepath.Join(dir, "standalone.conf"),
 			"--metadata-dir", filepath.Join(dir, "data", "meta"), "--bookkeeper-dir", filepath.Join(dir, "data", "bk"), "--bookkeeper-port", strconv.Itoa(ports[2]),
