@@ -93,6 +93,9 @@ func (d *delivery) settle(ctx context.Context, what string, v verdict) error {
 	}
 	d.settled <- v
 	err := d.confirm(ctx)
+	if err == nil && v.result != client.ConsumeSuccess {
+		err = d.c.s.awaitIndexed(ctx) // the copy
+	}
 	switch {
 	case err == nil:
 		return nil

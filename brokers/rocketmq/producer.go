@@ -64,8 +64,9 @@ type result struct {
 	err error
 }
 
-// Send publishes and waits for the broker's answer. A message that the broker
-// stored but did not flush or replicate as it is set up to is an error.
+// Send publishes and waits for the broker's answer, and then until an inspector
+// would count the message. A message that the broker stored but did not flush or
+// replicate as it is set up to is an error.
 func (p *sender) Send(ctx context.Context, m brokers.Message) (brokers.Receipt, error) {
 	start := time.Now()
 	if p.s.gone() {
@@ -99,7 +100,9 @@ func (p *sender) Send(ctx context.Context, m brokers.Message) (brokers.Receipt, 
 	case r.Status != primitive.SendOK:
 		return brokers.Receipt{}, fmt.Errorf("send %s: %w: the message is stored, but its status is %d", m.ID, brokers.ErrRefused, r.Status)
 	}
-	return brokers.Receipt{Took: time.Since(start), Fields: []brokers.Field{
+	took := time.Since(start)
+	p.s.awaitCounted(ctx, p.topic, r.QueueOffset)
+	return brokers.Receipt{Took: took, Fields: []brokers.Field{
 		{Key: "partitionOrQueue", Value: strconv.Itoa(r.MessageQueue.QueueId)},
 		{Key: "offset", Value: strconv.FormatInt(r.QueueOffset, 10)},
 		{Key: "brokerMessageId", Value: r.OffsetMsgID},

@@ -29,7 +29,7 @@ const (
 	// closeTimeout bounds the end of a consumer's client, and then its wait for the
 	// broker to notice.
 	closeTimeout = 2 * time.Second
-	// indexTimeout bounds the wait for the broker's index.
+	// indexTimeout bounds a wait for the broker's index.
 	indexTimeout = 2 * time.Second
 	// askAgain is the pause before a question is asked again whose answer is
 	// about to change.
@@ -221,9 +221,22 @@ func (s *session) runtimeInfo(ctx context.Context) (map[string]string, error) {
 	return info.Table, decode(a.body, &info)
 }
 
-// awaitIndexed returns when all that the broker has stored so far counts in the
-// offsets of the queues: it confirms a message before that, by about a
-// millisecond (DefaultMessageStore.ReputMessageService). indexTimeout bounds it.
+// awaitCounted waits until the message at an offset counts in maxOffset: the
+// broker confirms it before, by about a millisecond (ReputMessageService of its
+// store). It is confirmed in any case, so that a wait in vain is no error.
+func (s *session) awaitCounted(ctx context.Context, topic string, offset int64) {
+	ctx, cancel := context.WithTimeout(ctx, indexTimeout)
+	defer cancel()
+	for {
+		if end, err := s.maxOffset(ctx, topic); err != nil || end > offset || pause(ctx, askAgain) != nil {
+			return
+		}
+	}
+}
+
+// awaitIndexed returns when all that the broker has stored so far counts. It is
+// for a message whose offset is not known: the question makes the broker look at
+// all slots of its timer, which takes a small one 80 ms.
 func (s *session) awaitIndexed(ctx context.Context) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, indexTimeout,
 		fmt.Errorf("%w: the broker did not index what it had stored within %v", brokers.ErrRefused, indexTimeout))
