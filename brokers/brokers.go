@@ -36,10 +36,11 @@ type Capability string
 const (
 	Durable Capability = "durable" // confirmed messages survive a kill of the broker process
 	Quorum  Capability = "quorum"  // replicated queue types
+	Network Capability = "network" // the broker has a network of its own, off which it can be taken
 )
 
 // Capabilities lists every capability word, for checking a scenario.
-func Capabilities() []Capability { return []Capability{Durable, Quorum} }
+func Capabilities() []Capability { return []Capability{Durable, Quorum, Network} }
 
 // Driver is one broker product. Its methods may be called from several
 // goroutines; what they open belongs to one.

@@ -183,7 +183,7 @@ func TestDestination(t *testing.T) {
 }
 
 func TestCapabilities(t *testing.T) {
-	if got := brokers.Capabilities(); !slices.Equal(got, []brokers.Capability{brokers.Durable, brokers.Quorum}) {
+	if got := brokers.Capabilities(); !slices.Equal(got, []brokers.Capability{brokers.Durable, brokers.Quorum, brokers.Network}) {
 		t.Error(got)
 	}
 }

@@ -11,7 +11,9 @@ import (
 type Act string
 
 // The acts on a broker. A kill is SIGKILL, a stop SIGTERM; both are ended by a
-// start on the same data. A pause is SIGSTOP, ended by a resume.
+// start on the same data. A pause is SIGSTOP, ended by a resume. A disconnect
+// takes the broker off the network, so that its side of the connections learns
+// nothing of their end; it is ended by a connect.
 const (
 	Kill    Act = "kill"
 	Stop    Act = "stop"
@@ -19,10 +21,13 @@ const (
 	Restart Act = "restart"
 	Pause   Act = "pause"
 	Resume  Act = "resume"
+
+	Disconnect Act = "disconnect"
+	Connect    Act = "connect"
 )
 
 // Acts lists them all, for checking a scenario.
-func Acts() []Act { return []Act{Kill, Stop, Start, Restart, Pause, Resume} }
+func Acts() []Act { return []Act{Kill, Stop, Start, Restart, Pause, Resume, Disconnect, Connect} }
 
 // ErrNotOurs says that a broker was not started by this run, which therefore
 // does nothing to its process.

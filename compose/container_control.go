@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"time"
 
@@ -26,6 +27,7 @@ type boxed struct {
 	died   chan struct{}
 	once   sync.Once // closes died
 	unwait func()    // ends the watching; nil while the broker is down on order
+	apart  []string  // the networks that it was taken off
 	last   []byte    // the log of a container that is gone
 	gone   bool
 }
@@ -138,12 +140,19 @@ func (b *boxed) act(ctx context.Context, a brokers.Act) (err error) {
 	if down := b.unwait == nil; down != (a == brokers.Start) {
 		return fmt.Errorf("it %s", map[bool]string{true: "is down", false: "runs"}[down])
 	}
+	if apart := len(b.apart) > 0; apart != (a == brokers.Connect) {
+		return fmt.Errorf("it is %s the network", map[bool]string{true: "off", false: "on"}[apart])
+	}
 	cli := b.engine.cli
 	switch a {
 	case brokers.Pause:
 		_, err = cli.ContainerPause(ctx, b.id, client.ContainerPauseOptions{})
 	case brokers.Resume:
 		_, err = cli.ContainerUnpause(ctx, b.id, client.ContainerUnpauseOptions{})
+	case brokers.Disconnect:
+		return b.disconnect(ctx)
+	case brokers.Connect:
+		return b.connect(ctx)
 	case brokers.Kill:
 		return b.end(ctx, 0)
 	case brokers.Stop:
@@ -158,6 +167,44 @@ func (b *boxed) act(ctx context.Context, a brokers.Act) (err error) {
 	default:
 		return errors.New("no container knows that order")
 	}
+	return err
+}
+
+// disconnect takes the container off its networks. With that the engine closes
+// its published ports, and the connections that went through them.
+func (b *boxed) disconnect(ctx context.Context) error {
+	c, err := b.engine.cli.ContainerInspect(ctx, b.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return err
+	}
+	for name := range c.Container.NetworkSettings.Networks {
+		if _, err := b.engine.cli.NetworkDisconnect(ctx, name, client.NetworkDisconnectOptions{Container: b.id, Force: true}); err != nil {
+			return err
+		}
+		b.apart = append(b.apart, name)
+	}
+	return nil
+}
+
+// connect brings it back and makes sure that its ports are where they were: the
+// broker tells its clients an address that cannot change.
+func (b *boxed) connect(ctx context.Context) error {
+	for len(b.apart) > 0 {
+		if _, err := b.engine.cli.NetworkConnect(ctx, b.apart[0], client.NetworkConnectOptions{Container: b.id}); err != nil {
+			return err
+		}
+		b.apart = b.apart[1:]
+	}
+	c, err := b.engine.cli.ContainerInspect(ctx, b.id, client.ContainerInspectOptions{})
+	if err != nil {
+		return err
+	}
+	for inside, want := range c.Container.HostConfig.PortBindings {
+		if got := c.Container.NetworkSettings.Ports[inside]; !slices.Equal(got, want) {
+			return fmt.Errorf("its port %s was published at %v and is at %v now", inside, want, got)
+		}
+	}
+	_, err = b.awaitReady(ctx)
 	return err
 }
 

@@ -46,7 +46,7 @@ func (embedded) start(ctx context.Context, o *Opener, d brokers.Driver) (running
 		return nil, failedStart(p, fmt.Errorf("start the embedded %s: %w", d.Name(), err))
 	}
 	p.origin = brokers.Origin{Product: d.Name(), Provider: Embedded, Version: o.Version, Address: at,
-		Lacks: o.Lacks(d.Name())}
+		Lacks: append(o.Lacks(d.Name()), brokers.Network)}
 	return p, nil
 }
 

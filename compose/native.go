@@ -130,7 +130,7 @@ func startNative(ctx context.Context, o *Opener, d brokers.Driver, r recipe) (*p
 	if n.version != "" {
 		version = n.version
 	}
-	p.origin = brokers.Origin{Product: d.Name(), Provider: Native, Version: version, Address: n.at}
+	p.origin = brokers.Origin{Product: d.Name(), Provider: Native, Version: version, Address: n.at, Lacks: []brokers.Capability{brokers.Network}}
 	return p, nil
 }
 

@@ -21,7 +21,7 @@ func (x *execution) act(ctx context.Context, s *stepRun) {
 		return // it ends with the client's line: see wasCut
 	}
 	a := brokers.Act(s.Broker)
-	if a == brokers.Kill || a == brokers.Stop || a == brokers.Restart {
+	if a == brokers.Kill || a == brokers.Stop || a == brokers.Restart || a == brokers.Disconnect {
 		x.down = true
 	}
 	bounded, cancel := context.WithDeadline(ctx, x.nextDeadline())
@@ -50,8 +50,8 @@ func (x *execution) cutting() []*stepRun {
 	return waiting
 }
 
-// acted is the end of an act. After a start the broker is a new one: the
-// runner's own connection is made again.
+// acted is the end of an act. After a start the broker is a new one, and after a
+// connect a new way leads to it: the runner's own connection is made again.
 func (x *execution) acted(ctx context.Context, s *stepRun, a brokers.Act, err error) {
 	e := exit{}
 	if err != nil {
@@ -60,7 +60,7 @@ func (x *execution) acted(ctx context.Context, s *stepRun, a brokers.Act, err er
 			x.ev.spoil("%s: %v", s.Name, err)
 		}
 	}
-	if err == nil && (a == brokers.Start || a == brokers.Restart) {
+	if err == nil && (a == brokers.Start || a == brokers.Restart || a == brokers.Connect) {
 		x.down = false
 		if err := x.reopen(ctx); err != nil && !x.ending {
 			x.ev.spoil("%s: ask the broker for its numbers: %v", s.Name, err)

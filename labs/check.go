@@ -155,12 +155,16 @@ func (c *checker) act(at string, i int, s Step) {
 	}
 	is := c.sc.brokerBefore(i)
 	ok := map[brokers.Act]bool{brokers.Start: is == isDown, brokers.Resume: is == isPaused, brokers.Pause: is == isUp,
-		brokers.Kill: is != isDown, brokers.Stop: is != isDown, brokers.Restart: is != isDown}
+		brokers.Kill: is == isUp || is == isPaused, brokers.Stop: is == isUp || is == isPaused, brokers.Restart: is == isUp || is == isPaused,
+		brokers.Disconnect: is == isUp, brokers.Connect: is == isApart}
 	if may, known := ok[brokers.Act(s.Broker)]; known && !may {
 		c.fail(at+".broker", "%s: the broker %s then", s.Broker, is)
 	}
-	if s.Broker == string(brokers.Pause) && c.sc.brokerBefore(len(c.sc.Steps)) == isPaused {
+	switch end := c.sc.brokerBefore(len(c.sc.Steps)); {
+	case s.Broker == string(brokers.Pause) && end == isPaused:
 		c.fail(at+".broker", "pause: the broker is never resumed, so that nothing can be asked of it")
+	case s.Broker == string(brokers.Disconnect) && end == isApart:
+		c.fail(at+".broker", "disconnect: the broker is never connected again, so that nothing can be asked of it")
 	}
 }
 
@@ -169,6 +173,7 @@ const (
 	isUp     = "runs"
 	isDown   = "is down"
 	isPaused = "is paused"
+	isApart  = "is off the network"
 )
 
 // brokerBefore is what the acts before a step have made of the broker.
@@ -180,7 +185,9 @@ func (sc *Scenario) brokerBefore(i int) string {
 			is = isDown
 		case brokers.Pause:
 			is = isPaused
-		case brokers.Start, brokers.Restart, brokers.Resume:
+		case brokers.Disconnect:
+			is = isApart
+		case brokers.Start, brokers.Restart, brokers.Resume, brokers.Connect:
 			is = isUp
 		}
 	}

@@ -56,6 +56,11 @@ steps:
 		"no messages":                         {"messages: [order-1001, order-1002]\n", "", "the producer has no messages", "name"},
 		"no messages, in brackets":            {"[order-1001, order-1002]", "[]", "the producer has no messages", "name"},
 
+		"a pause without an end":         {b, "{name: p, broker: pause}", "the broker is never resumed", "pause"},
+		"a disconnect without an end":    {b, "{name: off, broker: disconnect}", "the broker is never connected again", "disconnect"},
+		"a connect of what is connected": {b, "{name: on, broker: connect}", "connect: the broker runs then", "connect"},
+		"a kill of what is off":          {b, "{name: off, broker: disconnect}\n  - {name: k, broker: kill}\n  - {name: on, broker: connect}", "kill: the broker is off the network then", "kill"},
+
 		"a checkpoint":               {b, "{name: consumer-b, role: consumer, halt: {at: befor-ack}}", `no checkpoint is named "befor-ack"; did you mean "before-ack"?`, "befor-ack"},
 		"no checkpoint":              {b, "{name: consumer-b, role: consumer, halt: {message: order-1001}}", `no checkpoint is named ""`, "message"},
 		"a design's checkpoint":      {b, "{name: consumer-b, role: consumer, consumer: {design: no-dedupe}, halt: {at: after-claim}}", "the design no-dedupe never passes after-claim; it passes after-delivery", "after-claim"},

@@ -73,7 +73,7 @@ const EnvBroker = "MQLAB_BROKER_URL"
 
 // Skips says why a lab cannot run on this broker, or nothing.
 func (r *Runner) Skips(l *Lab) string {
-	for _, need := range l.Scenario.Requires {
+	for _, need := range l.Scenario.needs() {
 		if slices.Contains(r.Control.Origin().Lacks, need) {
 			return fmt.Sprintf("it requires %s, which %s lacks", need, r.Control.Origin())
 		}

@@ -217,6 +217,15 @@ func (sc *Scenario) OwnBroker() bool {
 	return slices.ContainsFunc(sc.Steps, func(s Step) bool { return s.Broker != "" && s.Broker != Cut })
 }
 
+// needs is what the broker must be able to do: what the scenario says, and what
+// its acts take for granted.
+func (sc *Scenario) needs() []brokers.Capability {
+	if slices.ContainsFunc(sc.Steps, func(s Step) bool { return s.Broker == string(brokers.Disconnect) }) {
+		return append(slices.Clone(sc.Requires), brokers.Network)
+	}
+	return sc.Requires
+}
+
 // ConsumerOf is the scenario's consumer with the step's own settings over it.
 func (sc *Scenario) ConsumerOf(s Step) Consumer {
 	c := sc.Consumer
