@@ -23,7 +23,10 @@ engine=
 finish() {
   if [ -n "$policy" ]; then rm -f "$policy"; fi
   if [ -x "$work/mqlab" ]; then
-    for p in $products; do "$work/mqlab" broker down "$p" >/dev/null 2>&1 || true; done
+    for p in $products; do
+      "$work/mqlab" broker down "$p" >/dev/null 2>&1 || true
+      boxed broker down "$p" >/dev/null 2>&1 || true
+    done
   fi
   if [ -n "$engine" ]; then
     kill "$engine" 2>/dev/null || true # its containers end with it
@@ -32,6 +35,9 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
+
+# boxed ARGUMENT...: mqlab with other kept brokers.
+boxed() { MQLAB_STATE=$work/boxed "$work/mqlab" "$@"; }
 
 # install PACKAGE...: without starting the service that comes with it.
 install() {
@@ -139,6 +145,7 @@ fi
 if [ -n "${MQLAB_TEST_CONTAINERS:-}" ]; then
   say "every lab, in containers"
   "$work/mqlab" run '*/*' --broker container --runs "$work/runs"
+  say "mqlab's own image, against a URL"
   docker run --rm --network host mqlab-local/mqlab:latest run rabbitmq/basic --broker "$(sed -n 's/.*"address":"\([^"]*\)".*/\1/p' "$MQLAB_STATE/kept/rabbitmq.json")"
 fi
 
@@ -146,6 +153,16 @@ say "go test"
 go test -race -count=1 -timeout 40m ./... 2>&1 | tee "$work/test.log"
 # The RocketMQ client has a race of its own; what shows it is skipped above.
 go test -count=1 ./brokers/rocketmq 2>&1 | tee -a "$work/test.log"
+
+if [ -n "${MQLAB_TEST_CONTAINERS:-}" ]; then
+  say "go test: the conformance suite on brokers in containers"
+  for p in $products; do
+    boxed broker up "$p" --broker container
+    env "MQLAB_TEST_BROKER_${p^^}=$(sed -n 's/.*"address":"\([^"]*\)".*/\1/p' "$work/boxed/kept/$p.json")" \
+      go test -count=1 -run OfRealBroker "./brokers/$p" 2>&1 | tee -a "$work/test.log"
+    boxed broker down "$p"
+  done
+fi
 
 say "left out"
 if [ ${#left_out[@]} = 0 ]; then echo "nothing"; else printf -- '- %s\n' "${left_out[@]}"; fi
