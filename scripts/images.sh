@@ -7,7 +7,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/mqlab
 work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+id= # of a container that is made and removed below
+finish() {
+  local left
+  left=$(docker ps -aq --filter "label=mqlab.state=$work/state")$id
+  if [ -n "$left" ]; then docker rm -fv $left >/dev/null; fi
+  rm -rf "$work"
+}
+trap finish EXIT
 [ $# -gt 0 ] || set -- rabbitmq kafka rocketmq pulsar ryuk mqlab
 
 # files PACKAGE...: what the packages and all that they need have installed,
@@ -42,6 +49,28 @@ jars() {
   version=$(basename "$(dirname "$dir")" | sed "s/^$1-//")
   config=(--change "ENV PATH=$home:/usr/sbin:/usr/bin:/sbin:/bin" --change 'WORKDIR /tmp')
   pack "mqlab-local/$1:$version" "$work/list" --transform "s,^${dir#/},${2#/},"
+  archive "$1" "mqlab-local/$1:$version"
+}
+
+# archive PRODUCT TAG: adds an archive of the classes that the broker loads until
+# a message has gone through (JEP 350), which Java writes when it ends, and of
+# Kafka the store as it is before a first start.
+archive() {
+  [ -x "$work/bin/mqlab" ] || go build -o "$work/bin/mqlab" ./cmd/mqlab
+  env "MQLAB_IMAGE_${1^^}=$2" "MQLAB_JAVA_OPTS=-XX:ArchiveClassesAtExit=/tmp/$1.jsa" MQLAB_STATE="$work/state" TESTCONTAINERS_RYUK_DISABLED=true \
+    "$work/bin/mqlab" broker up "$1" --broker container >&2
+  id=$(docker ps -q --filter "label=mqlab.state=$work/state")
+  docker stop -t 120 "$id" >/dev/null
+  mkdir -p "$work/opt/mqlab"
+  docker cp -q "$id:/tmp/$1.jsa" "$work/opt/mqlab/"
+  if [ "$1" = kafka ]; then docker cp -q "$id:/tmp/formatted" "$work/opt/mqlab/"; fi
+  docker rm -v "$id" >/dev/null
+  id=$(docker create "$2" sh)
+  docker cp -q "$work/opt" "$id:/"
+  docker commit "$id" "$2" >/dev/null
+  docker rm -v "$id" >/dev/null
+  id=
+  rm -r "$work/opt"
 }
 
 # program NAME PACKAGE COMMAND: an image of one static program of ours.
