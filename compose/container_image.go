@@ -10,11 +10,19 @@ import (
 	"github.com/moby/moby/client"
 )
 
-// prefixed puts the user's prefix before the name of an image of the public
-// hub, which is one whose first part is no host.
-func (e *engine) prefixed(ref string) string {
+// hostOf is the registry that an image names, or nothing for the public hub.
+func hostOf(ref string) string {
 	host, _, ok := strings.Cut(ref, "/")
-	if e.prefix == "" || strings.HasPrefix(ref, "mqlab-local/") || ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
+	if ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		return host
+	}
+	return ""
+}
+
+// prefixed puts the user's prefix before the name of an image of the public
+// hub.
+func (e *engine) prefixed(ref string) string {
+	if e.prefix == "" || strings.HasPrefix(ref, "mqlab-local/") || hostOf(ref) != "" {
 		return ref
 	}
 	return strings.TrimSuffix(e.prefix, "/") + "/" + ref
@@ -26,7 +34,7 @@ func (e *engine) image(ctx context.Context, o *Opener, override, ref string) (st
 	found, err := e.look(ctx, ref)
 	if errdefs.IsNotFound(err) {
 		if err := e.pull(ctx, o, ref); err != nil {
-			return "", fmt.Errorf("pull the image %s: %w%s", ref, err, pullHelp(err, override))
+			return "", fmt.Errorf("pull the image %s: %w%s", ref, err, pullHelp(err, ref, override))
 		}
 		found, err = e.look(ctx, ref)
 	}
@@ -50,12 +58,15 @@ func (e *engine) look(ctx context.Context, ref string) (found client.ImageInspec
 
 // pullHelp is what helps where an image cannot be pulled; override is the
 // variable that names another.
-func pullHelp(err error, override string) string {
+func pullHelp(err error, ref, override string) string {
+	login := ""
 	switch {
 	case errors.Is(err, errInterrupted):
 		return ""
 	case full(err):
 		return spaceHelp
+	case strings.Contains(err.Error(), "no basic auth credentials") || strings.Contains(err.Error(), "unauthorized"):
+		login = strings.TrimSpace("docker login "+hostOf(ref)) + "; "
 	}
-	return fmt.Sprintf(" (without a registry: scripts/images.sh builds one, %s names it; or --broker native)", override)
+	return fmt.Sprintf(" (%swithout a registry: scripts/images.sh builds one, %s names it; or --broker native)", login, override)
 }
