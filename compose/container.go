@@ -20,14 +20,9 @@ import (
 // its compose.yml describes it.
 type container struct{}
 
-const (
-	// engineAuto bounds the question whether there is an engine when nobody
-	// asked for one; engineNamed when somebody did.
-	engineAuto, engineNamed = 500 * time.Millisecond, 5 * time.Second
-	// engineCall bounds one order to the engine, in the worst case on a machine
-	// that is busy with something else.
-	engineCall = 60 * time.Second
-)
+// engineAuto bounds the question whether there is an engine when nobody asked
+// for one; engineNamed when somebody did.
+const engineAuto, engineNamed = 500 * time.Millisecond, 5 * time.Second
 
 // errNotPulled says that the engine has not got an image yet.
 var errNotPulled = errors.New("the image is not there")
@@ -103,7 +98,7 @@ func (container) missing(ctx context.Context, o *Opener, product string) error {
 		return err
 	}
 	ref := e.prefixed(c.Image)
-	if _, err := e.cli.ImageInspect(ctx, ref); errdefs.IsNotFound(err) {
+	if _, err := e.look(ctx, ref); errdefs.IsNotFound(err) {
 		return fmt.Errorf("%w: %w: %s (mqlab broker install %s --broker container pulls it; without a registry: scripts/images.sh)", ErrMissing, errNotPulled, ref, product)
 	} else if err != nil {
 		return fmt.Errorf("%w: look for the image %s: %w", ErrMissing, ref, err)
@@ -127,7 +122,11 @@ func (container) start(ctx context.Context, o *Opener, d brokers.Driver) (runnin
 			break
 		}
 	}
-	return nil, fmt.Errorf("start %s in a container: %w", d.Name(), err)
+	help := ""
+	if full(err) && !strings.Contains(err.Error(), spaceHelp) { // of a pull it is said already
+		help = spaceHelp
+	}
+	return nil, fmt.Errorf("start %s in a container: %w%s", d.Name(), err, help)
 }
 
 // run starts one container and waits until a message goes through.
@@ -192,15 +191,21 @@ func (e *engine) create(ctx context.Context, c *service, product string, labels 
 		return "", err
 	}
 	// An engine goes on when its caller is gone, so that it would be lost.
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineCall)
-	defer cancel()
-	made, err := e.cli.ContainerCreate(call, opts)
+	ctx = context.WithoutCancel(ctx)
+	var made client.ContainerCreateResult
+	err = e.order(ctx, func(ctx context.Context) (err error) {
+		made, err = e.cli.ContainerCreate(ctx, opts)
+		return err
+	})
 	if err != nil {
 		return "", fmt.Errorf("create a container of %s: %w", opts.Config.Image, err)
 	}
 	files, err := c.files(product)
 	if err == nil {
-		_, err = e.cli.CopyToContainer(call, made.ID, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
+		err = e.order(ctx, func(ctx context.Context) error {
+			_, err := e.cli.CopyToContainer(ctx, made.ID, client.CopyToContainerOptions{DestinationPath: "/", Content: files})
+			return err
+		})
 	}
 	if err != nil {
 		return "", errors.Join(fmt.Errorf("copy the configuration of %s into its container: %w", product, err), e.remove(made.ID))
@@ -211,17 +216,18 @@ func (e *engine) create(ctx context.Context, c *service, product string, labels 
 // remove ends a container and removes it with its anonymous volumes; one that
 // is gone already is none.
 func (e *engine) remove(id string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), engineCall)
-	defer cancel()
-	_, err := e.cli.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
-	if errdefs.IsConflict(err) { // somebody else removes it now
-		r := e.cli.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: "removed"})
-		select {
-		case <-r.Result:
-			return nil
-		case err = <-r.Error:
+	err := e.order(context.Background(), func(ctx context.Context) error {
+		_, err := e.cli.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		if errdefs.IsConflict(err) { // somebody else removes it now
+			r := e.cli.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: "removed"})
+			select {
+			case <-r.Result:
+				return nil
+			case err = <-r.Error:
+			}
 		}
-	}
+		return err
+	})
 	if err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("remove the container %.12s: %w", id, err)
 	}

@@ -70,9 +70,11 @@ func (b *boxed) begin(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineCall)
-	defer cancel()
-	if _, err := b.engine.cli.ContainerStart(call, b.id, client.ContainerStartOptions{}); err != nil {
+	err := b.engine.order(context.WithoutCancel(ctx), func(ctx context.Context) error {
+		_, err := b.engine.cli.ContainerStart(ctx, b.id, client.ContainerStartOptions{})
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("start the container: %w", err)
 	}
 	b.watch()
@@ -82,10 +84,11 @@ func (b *boxed) begin(ctx context.Context) error {
 // watch closes died when the container ends before unwait is called.
 func (b *boxed) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := b.engine.cli.ContainerWait(ctx, b.id, client.ContainerWaitOptions{Condition: "not-running"})
 	done := make(chan struct{})
 	go func() { // ends with unwait or with the container
 		defer close(done)
+		// Asked for here: an engine that is stuck does not even begin to answer.
+		r := b.engine.cli.ContainerWait(ctx, b.id, client.ContainerWaitOptions{Condition: "not-running"})
 		select {
 		case <-r.Result:
 		case <-r.Error: //nolint:errcheck // an engine that is gone has taken the broker with it

@@ -10,9 +10,11 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/moby/moby/client"
+	"github.com/moby/moby/client/pkg/versions"
 	"github.com/testcontainers/testcontainers-go"
 	tclog "github.com/testcontainers/testcontainers-go/log"
 
@@ -25,6 +27,7 @@ type engine struct {
 	session string // marks what this process has made
 	prefix  string // before the names of images of the public hub
 	reaper  *reaper
+	stuck   atomic.Bool // it has left an order without an answer
 }
 
 // engines remembers the engine of an Opener once it has answered.
@@ -84,8 +87,11 @@ func connectEngine(ctx context.Context, host string) (*client.Client, error) {
 		if err = local(cli.DaemonHost()); err != nil {
 			return nil, err
 		}
-		_, err = cli.Ping(ctx, client.PingOptions{})
 		host = cli.DaemonHost()
+		var p client.PingResult
+		if p, err = cli.Ping(ctx, client.PingOptions{}); err == nil && p.APIVersion != "" && versions.LessThan(p.APIVersion, client.MinAPIVersion) {
+			return nil, fmt.Errorf("the container engine at %s is too old: its API is %s, mqlab needs %s at least (Docker 19.03)", host, p.APIVersion, client.MinAPIVersion)
+		}
 	}
 	switch {
 	case err == nil:
@@ -143,7 +149,11 @@ func owner() string {
 // sweep removes the containers of this state folder whose mqlab was killed
 // where no reaper did it.
 func (e *engine) sweep(ctx context.Context, o *Opener) error {
-	found, err := e.cli.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", labelState+"="+o.State)})
+	var found client.ContainerListResult
+	err := e.order(ctx, func(ctx context.Context) (err error) {
+		found, err = e.cli.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: client.Filters{}.Add("label", labelState+"="+o.State)})
+		return err
+	})
 	if err != nil {
 		return fmt.Errorf("look for containers of killed runs: %w", err)
 	}

@@ -5,22 +5,24 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/containerd/errdefs"
-	"github.com/moby/moby/api/pkg/authconfig"
 	"github.com/moby/moby/client"
-	"github.com/testcontainers/testcontainers-go"
 )
 
-// pullTimeout bounds the pull of an image; the largest one has half a gigabyte.
-const pullTimeout = 20 * time.Minute
+// hostOf is the registry that an image names, or nothing for the public hub.
+func hostOf(ref string) string {
+	host, _, ok := strings.Cut(ref, "/")
+	if ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
+		return host
+	}
+	return ""
+}
 
 // prefixed puts the user's prefix before the name of an image of the public
-// hub, which is one whose first part is no host.
+// hub.
 func (e *engine) prefixed(ref string) string {
-	host, _, ok := strings.Cut(ref, "/")
-	if e.prefix == "" || strings.HasPrefix(ref, "mqlab-local/") || ok && (strings.ContainsAny(host, ".:") || host == "localhost") {
+	if e.prefix == "" || strings.HasPrefix(ref, "mqlab-local/") || hostOf(ref) != "" {
 		return ref
 	}
 	return strings.TrimSuffix(e.prefix, "/") + "/" + ref
@@ -29,12 +31,12 @@ func (e *engine) prefixed(ref string) string {
 // image makes sure that the engine has an image, pulls it if need be, and
 // returns its repository digest, or the ID of one that was made here.
 func (e *engine) image(ctx context.Context, o *Opener, override, ref string) (string, error) {
-	found, err := e.cli.ImageInspect(ctx, ref)
+	found, err := e.look(ctx, ref)
 	if errdefs.IsNotFound(err) {
 		if err := e.pull(ctx, o, ref); err != nil {
-			return "", fmt.Errorf("pull the image %s: %w (without a registry: scripts/images.sh builds one, %s names it; or --broker native)", ref, err, override)
+			return "", fmt.Errorf("pull the image %s: %w%s", ref, err, pullHelp(err, ref, override))
 		}
-		found, err = e.cli.ImageInspect(ctx, ref)
+		found, err = e.look(ctx, ref)
 	}
 	if err != nil {
 		return "", fmt.Errorf("look at the image %s: %w", ref, err)
@@ -45,38 +47,26 @@ func (e *engine) image(ctx context.Context, o *Opener, override, ref string) (st
 	return found.ID, nil
 }
 
-// pull says in one line what it gets and in another that it has it.
-func (e *engine) pull(ctx context.Context, o *Opener, ref string) error {
-	ctx, cancel := context.WithTimeout(ctx, pullTimeout)
-	defer cancel()
-	o.note("pulling the image " + ref)
-	start := time.Now()
-	var opts client.ImagePullOptions
-	if _, auth, err := testcontainers.DockerImageAuth(ctx, ref); err == nil {
-		if opts.RegistryAuth, err = authconfig.Encode(auth); err != nil {
-			return fmt.Errorf("use the registry's credentials: %w", err)
-		}
-	}
-	r, err := e.cli.ImagePull(ctx, ref, opts)
-	if err != nil {
+// look asks the engine for an image.
+func (e *engine) look(ctx context.Context, ref string) (found client.ImageInspectResult, err error) {
+	err = e.order(ctx, func(ctx context.Context) error {
+		found, err = e.cli.ImageInspect(ctx, ref)
 		return err
+	})
+	return found, err
+}
+
+// pullHelp is what helps where an image cannot be pulled; override is the
+// variable that names another.
+func pullHelp(err error, ref, override string) string {
+	login := ""
+	switch {
+	case errors.Is(err, errInterrupted):
+		return ""
+	case full(err):
+		return spaceHelp
+	case strings.Contains(err.Error(), "no basic auth credentials") || strings.Contains(err.Error(), "unauthorized"):
+		login = strings.TrimSpace("docker login "+hostOf(ref)) + "; "
 	}
-	layers := map[string]int64{} // bytes of each
-	for m, err := range r.JSONMessages(ctx) {
-		if err == nil && m.Error != nil {
-			err = m.Error
-		}
-		if err != nil {
-			return errors.Join(err, r.Close())
-		}
-		if m.Progress != nil {
-			layers[m.ID] = max(layers[m.ID], m.Progress.Total)
-		}
-	}
-	var bytes int64
-	for _, n := range layers {
-		bytes += n
-	}
-	o.note(fmt.Sprintf("pulled %d MB after %.1f s", bytes>>20, time.Since(start).Seconds()))
-	return r.Close()
+	return fmt.Sprintf(" (%swithout a registry: scripts/images.sh builds one, %s names it; or --broker native)", login, override)
 }

@@ -34,7 +34,11 @@ func (o *Opener) boxedRuns(ctx context.Context, k *Kept) (bool, error) {
 		return false, err
 	}
 	defer e.cli.Close() //nolint:errcheck // nothing is left to say to it
-	c, err := e.cli.ContainerInspect(ctx, k.Container, client.ContainerInspectOptions{})
+	var c client.ContainerInspectResult
+	err = e.order(ctx, func(ctx context.Context) (err error) {
+		c, err = e.cli.ContainerInspect(ctx, k.Container, client.ContainerInspectOptions{})
+		return err
+	})
 	switch {
 	case errdefs.IsNotFound(err):
 		return false, nil
@@ -65,7 +69,11 @@ func (o *Opener) containerLog(ctx context.Context, k *Kept) (io.ReadCloser, erro
 		return nil, err
 	}
 	defer e.cli.Close() //nolint:errcheck // nothing is left to say to it
-	b, err := e.logs(ctx, k.Container)
+	var b []byte
+	err = e.order(ctx, func(ctx context.Context) (err error) {
+		b, err = e.logs(ctx, k.Container)
+		return err
+	})
 	return io.NopCloser(bytes.NewReader(b)), err
 }
 

@@ -56,8 +56,6 @@ func (r *reaper) connect(ctx context.Context, o *Opener, e *engine) error {
 		r.id = "none"
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, reaperTimeout)
-	defer cancel()
 	if err := r.start(ctx, o, e); err != nil {
 		return errors.Join(fmt.Errorf("start the reaper: %w%s", err, insideHelp()), r.end(e))
 	}
@@ -77,22 +75,29 @@ func (r *reaper) start(ctx context.Context, o *Opener, e *engine) error {
 	if _, err := e.image(ctx, o, envReaper, ref); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, reaperTimeout)
+	defer cancel()
 	labels := o.labels(e, "reaper")
 	delete(labels, labelSession) // it would remove itself
 	port := network.MustParsePort(reaperPort)
-	call, cancel := context.WithTimeout(context.WithoutCancel(ctx), engineCall)
-	defer cancel()
-	made, err := e.cli.ContainerCreate(call, client.ContainerCreateOptions{
+	lasting := context.WithoutCancel(ctx) // as for a broker
+	opts := client.ContainerCreateOptions{
 		Config: &box.Config{Image: ref, Labels: labels, ExposedPorts: network.PortSet{port: {}},
 			Env: []string{"RYUK_CONNECTION_TIMEOUT=" + reaperFirst, "RYUK_RECONNECTION_TIMEOUT=" + reaperAgain}},
 		HostConfig: &box.HostConfig{AutoRemove: true, Privileged: r.privileged, Binds: []string{e.socket() + ":/var/run/docker.sock"},
 			PortBindings: network.PortMap{port: {{HostIP: netip.MustParseAddr(host)}}}},
-	})
-	if err != nil {
+	}
+	if err := e.order(lasting, func(ctx context.Context) error {
+		made, err := e.cli.ContainerCreate(ctx, opts)
+		r.id = made.ID
+		return err
+	}); err != nil {
 		return err
 	}
-	r.id = made.ID
-	if _, err := e.cli.ContainerStart(call, r.id, client.ContainerStartOptions{}); err != nil {
+	if err := e.order(lasting, func(ctx context.Context) error {
+		_, err := e.cli.ContainerStart(ctx, r.id, client.ContainerStartOptions{})
+		return err
+	}); err != nil {
 		return err
 	}
 	return r.register(ctx, e, host, port)

@@ -2,15 +2,12 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -85,6 +82,7 @@ func TestNoEngine(t *testing.T) {
 		{"silent", silent, "no container engine answered in time at unix://", 15 * time.Second},
 		{"on another machine", "tcp://192.0.2.1:2375", "is on another machine, where brokers could not be reached", 5 * time.Second},
 		{"over ssh", "ssh://someone@192.0.2.1", "is on another machine", 5 * time.Second},
+		{"too old", (&fakeEngine{api: "1.24"}).serve(t), "is too old: its API is 1.24, mqlab needs 1.40 at least (Docker 19.03)", 5 * time.Second},
 		{"no address", "tcp://%zz", "DOCKER_HOST is not an address", 5 * time.Second},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -148,70 +146,19 @@ func TestEngineNotForUs(t *testing.T) {
 	}
 }
 
-// takenPorts plays an engine whose ports are always taken.
-func takenPorts(starts, removed *atomic.Int32) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		code, body := http.StatusOK, any(map[string]any{"Id": "sha256:1"})
-		switch p := r.URL.Path; {
-		case strings.HasSuffix(p, "/_ping"):
-			w.Header().Set("API-Version", "1.44")
-		case strings.HasSuffix(p, "/containers/json"):
-			body = []any{}
-		case strings.HasSuffix(p, "/containers/create"):
-			code, body = http.StatusCreated, map[string]any{"Id": "c1"}
-		case strings.HasSuffix(p, "/start"):
-			starts.Add(1)
-			code, body = http.StatusInternalServerError, map[string]any{"message": "Bind for 127.0.0.1:1 failed: port is already allocated"}
-		case r.Method == http.MethodDelete:
-			removed.Add(1)
-			w.WriteHeader(http.StatusNoContent)
-			return
-		}
-		w.WriteHeader(code)
-		json.NewEncoder(w).Encode(body) //nolint:errcheck // a client that is gone needs no answer
-	})
-}
-
-// TestContainerPortTaken: it is tried three times with other ports, each
-// container is removed, and the engine's words are the reason.
-func TestContainerPortTaken(t *testing.T) {
-	t.Parallel()
-	m := newMqlab(t)
-	var starts, removed atomic.Int32
-	l, host := listenOn(t)
-	s := &http.Server{ReadHeaderTimeout: time.Minute, Handler: takenPorts(&starts, &removed)}
-	go s.Serve(l)                   //nolint:errcheck // it ends with Close
-	t.Cleanup(func() { s.Close() }) //nolint:errcheck // it goes with the process
-	m.env = append(m.env, "DOCKER_HOST="+host, "TESTCONTAINERS_RYUK_DISABLED=true")
-	if _, stderr := m.must(exitEnvironment, "run", "kafka/basic", "--broker", "container"); !strings.Contains(stderr, "port is already allocated") {
-		t.Error(stderr)
-	}
-	if starts.Load() != 3 || removed.Load() != 3 {
-		t.Errorf("%d starts, %d removals", starts.Load(), removed.Load())
-	}
-}
-
 // TestImageMissing names images that the engine has not got and no registry
 // gives: what helps is said, and auto does not pull.
 func TestImageMissing(t *testing.T) {
 	t.Parallel()
 	m := withEngine(t)
 	const nowhere = "127.0.0.1:1/mqlab/"
-	for name, image := range map[string]string{
-		"no registry":    nowhere + "none:1",
-		"a wrong digest": nowhere + "kafka:4@sha256:" + strings.Repeat("0", 64),
-	} {
-		t.Run(name, func(t *testing.T) {
-			m := m.with(t, "MQLAB_IMAGE_KAFKA="+image)
-			want := "(without a registry: scripts/images.sh builds one, MQLAB_IMAGE_KAFKA names it; or --broker native)"
-			if _, stderr := m.must(exitEnvironment, "run", "kafka/basic", "--broker", "container"); !strings.Contains(stderr, want) || !strings.Contains(stderr, "pulling the image "+image) {
-				t.Errorf("want %q:\n%s", want, stderr)
-			}
-			if _, stderr := m.must(0, "run", "kafka/basic"); strings.Contains(stderr, "pulling") || !strings.Contains(stderr, "the image is not there: "+image) {
-				t.Errorf("auto: %s", stderr)
-			}
-		})
+	image := nowhere + "none:1"
+	k := m.with(t, "MQLAB_IMAGE_KAFKA="+image)
+	if _, stderr := k.must(exitEnvironment, "run", "kafka/basic", "--broker", "container"); !strings.Contains(stderr, helpsPull) || !strings.Contains(stderr, "pulling the image "+image) {
+		t.Errorf("want %q:\n%s", helpsPull, stderr)
+	}
+	if _, stderr := k.must(0, "run", "kafka/basic"); strings.Contains(stderr, "pulling") || !strings.Contains(stderr, "the image is not there: "+image) {
+		t.Errorf("auto: %s", stderr)
 	}
 	if _, stderr := m.with(t, "MQLAB_IMAGE_RYUK="+nowhere+"none:1").must(exitEnvironment, "run", "kafka/basic", "--broker", "container"); !strings.Contains(stderr, "MQLAB_IMAGE_RYUK names it") {
 		t.Error(stderr)
