@@ -10,8 +10,8 @@ work=$(mktemp -d)
 id= # of a container that is made and removed below
 finish() {
   local left
-  left=$(docker ps -aq --filter "label=mqlab.state=$work/state")$id
-  if [ -n "$left" ]; then docker rm -fv $left >/dev/null; fi
+  left=$(docker ps -aq --filter "label=mqlab.state=$work/state" 2>/dev/null) || true
+  if [ -n "$left$id" ]; then docker rm -fv $left $id >/dev/null 2>&1 || true; fi
   rm -rf "$work"
 }
 trap finish EXIT
@@ -62,11 +62,11 @@ archive() {
   id=$(docker ps -q --filter "label=mqlab.state=$work/state")
   docker stop -t 120 "$id" >/dev/null
   mkdir -p "$work/opt/mqlab"
-  docker cp -q "$id:/tmp/$1.jsa" "$work/opt/mqlab/"
-  if [ "$1" = kafka ]; then docker cp -q "$id:/tmp/formatted" "$work/opt/mqlab/"; fi
+  docker cp "$id:/tmp/$1.jsa" - | tar -x -C "$work/opt/mqlab"
+  if [ "$1" = kafka ]; then docker cp "$id:/tmp/formatted" - | tar -x -C "$work/opt/mqlab"; fi
   docker rm -v "$id" >/dev/null
   id=$(docker create "$2" sh)
-  docker cp -q "$work/opt" "$id:/"
+  tar -C "$work" -c opt | docker cp - "$id:/"
   docker commit "$id" "$2" >/dev/null
   docker rm -v "$id" >/dev/null
   id=
