@@ -154,12 +154,31 @@ func (o *Opener) Up(ctx context.Context, product, want string) (k *Kept, started
 	if err != nil {
 		return nil, false, err
 	}
+	return o.keep(ctx, run)
+}
+
+// Keep lets a broker go on that Open has started for a run; nil for one that it
+// has adopted. Of two of one product the first stays, with started false.
+func (o *Opener) Keep(ctx context.Context, c brokers.Control) (k *Kept, started bool, err error) {
+	run, ok := c.(running)
+	if !ok {
+		return nil, false, nil
+	}
+	select {
+	case <-run.Died():
+		return nil, false, errors.Join(fmt.Errorf("keep the %s: it has ended", run.Origin().Product), run.Release())
+	default:
+		return o.keep(ctx, run)
+	}
+}
+
+func (o *Opener) keep(ctx context.Context, run running) (k *Kept, started bool, err error) {
 	record, origin := run.record(), run.Origin()
 	k = &record
-	k.Product, k.Provider, k.Version, k.Address, k.Started = product, want, origin.Version, origin.Address.Secret(), time.Now().UTC()
+	k.Product, k.Provider, k.Version, k.Address, k.Started = origin.Product, origin.Provider, origin.Version, origin.Address.Secret(), time.Now().UTC()
 	if err := o.saveKept(k); err != nil {
 		err = errors.Join(err, run.Release())
-		if other, _ := o.Kept(ctx, product); other != nil && errors.Is(err, fs.ErrExist) {
+		if other, _ := o.Kept(ctx, k.Product); other != nil && errors.Is(err, fs.ErrExist) {
 			return other, false, nil // another one was up first
 		}
 		return nil, false, err

@@ -278,6 +278,23 @@ func TestKilledWithContainers(t *testing.T) {
 	})
 }
 
+// TestKeepAfterRun lets the container of a run go on, without its reaper.
+func TestKeepAfterRun(t *testing.T) {
+	t.Parallel()
+	m := withEngine(t)
+	if _, stderr := m.must(0, "run", "kafka/basic", "--broker", "container", "--keep"); !strings.Contains(stderr, "kafka goes on: kafka://127.0.0.1:") {
+		t.Error(stderr)
+	}
+	if list := m.engineLists(); strings.Count(list, "\n") != 1 {
+		t.Errorf("one container is kept:\n%s", list)
+	}
+	if out, _ := m.must(0, "run", "kafka/basic"); !strings.Contains(out, "(kept running)") {
+		t.Error(out)
+	}
+	m.must(0, "broker", "down", "kafka")
+	m.nothingLeft()
+}
+
 // TestKeptContainer keeps a container over several mqlabs, without a reaper;
 // one that has ended is noticed.
 func TestKeptContainer(t *testing.T) {

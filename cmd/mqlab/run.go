@@ -27,6 +27,7 @@ type runFlags struct {
 	parallel int
 	timeout  time.Duration
 	format   string
+	keep     bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -42,6 +43,7 @@ func (a *app) runCommand() *cobra.Command {
 	}
 	c.Flags().StringArrayVar(&f.broker, "broker", nil, "auto, container, native, embedded or a `URL`; for one product: rabbitmq=native (default auto; environment MQLAB_BROKER)")
 	c.Flags().StringVar(&f.runs, "runs", "runs", "the `DIR` of the run folders")
+	c.Flags().BoolVar(&f.keep, "keep", false, "let a broker that was started go on (mqlab broker down ends it)")
 	c.Flags().IntVar(&f.repeat, "repeat", 1, "run each lab so many times")
 	c.Flags().IntVar(&f.parallel, "parallel", 1, "run so many labs at once")
 	c.Flags().DurationVar(&f.timeout, "timeout", 0, "bound each run; default: what the lab says, else 60s")
@@ -107,10 +109,27 @@ func (a *app) run(ctx context.Context, globs []string, f runFlags) error {
 		}
 		return a.runOne(ctx, j, runners[j.lab.Product])
 	})
+	if f.keep && ctx.Err() == nil {
+		a.keep(ctx, opener, runners)
+	}
 	if err := closeAll(); err != nil {
 		a.say("mqlab: %v", err)
 	}
 	return a.conclude(results, f)
+}
+
+// keep lets the brokers go on that the runs have shared.
+func (a *app) keep(ctx context.Context, o *compose.Opener, runners map[string]*labs.Runner) {
+	for product, r := range runners {
+		k, _, err := o.Keep(ctx, r.Control)
+		if err != nil {
+			a.say("mqlab: %v", err)
+		}
+		if k != nil {
+			delete(runners, product) // it is not to be released
+			a.say("%s goes on: %s (mqlab broker down %s ends it)", product, k.Shown(), product)
+		}
+	}
 }
 
 // jobs loads and checks every lab before any broker is touched.
