@@ -234,6 +234,17 @@ func (e *engine) remove(id string) error {
 	return nil
 }
 
+// log is what logs gives, or why it gives nothing.
+func (e *engine) log(id string) []byte {
+	ctx, cancel := context.WithTimeout(context.Background(), engineNamed)
+	defer cancel()
+	b, err := e.logs(ctx, id)
+	if err != nil {
+		return []byte(err.Error())
+	}
+	return b
+}
+
 // logs is the end of what a container has written, both streams as they came.
 func (e *engine) logs(ctx context.Context, id string) ([]byte, error) {
 	r, err := e.cli.ContainerLogs(ctx, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Tail: "10000"})

@@ -49,13 +49,7 @@ func (b *boxed) log() []byte {
 	if b.gone {
 		return b.last
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), engineNamed)
-	defer cancel()
-	log, err := b.engine.logs(ctx, b.id)
-	if err != nil {
-		return []byte(err.Error())
-	}
-	return log
+	return b.engine.log(b.id)
 }
 
 // joinStreams takes the two streams of a log apart and joins them again.

@@ -16,6 +16,8 @@ import (
 	"github.com/moby/moby/api/types/network"
 	"github.com/moby/moby/client"
 	"github.com/testcontainers/testcontainers-go"
+
+	"mqlab/brokers"
 )
 
 // reaper is a container that removes what this process has made when the
@@ -122,8 +124,7 @@ func (r *reaper) register(ctx context.Context, e *engine, host string, port netw
 	}
 	bound := found.Container.NetworkSettings.Ports[port]
 	if len(bound) == 0 {
-		logs, _ := e.logs(ctx, r.id) // it may be gone with its container
-		return fmt.Errorf("it has no port; its last lines: %s", logs)
+		return fmt.Errorf("it has no port; its last lines: %s", brokers.LastWords(e.log(r.id)))
 	}
 	var last error
 	for {
@@ -132,7 +133,7 @@ func (r *reaper) register(ctx context.Context, e *engine, host string, port netw
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("it does not answer on port %s: %w", bound[0].HostPort, last)
+			return fmt.Errorf("it does not answer on port %s (%s names another image): %w; its last lines: %s", bound[0].HostPort, envReaper, last, brokers.LastWords(e.log(r.id)))
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
