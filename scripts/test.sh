@@ -31,6 +31,8 @@ finish() {
   if [ -n "$engine" ]; then
     kill "$engine" 2>/dev/null || true # its containers end with it
     wait "$engine" 2>/dev/null || true
+    # It leaves the name of its network namespace mounted.
+    awk -v work="$work/" 'index($2, work) == 1 {print $2}' /proc/mounts | xargs -r umount || true
   fi
   rm -rf "$work"
 }

@@ -49,6 +49,7 @@ func fakeKafka(t *testing.T) (cache string) {
 func TestNoJava(t *testing.T) {
 	t.Parallel()
 	m := newMqlab(t)
+	m.env = append(m.env, "DOCKER_HOST=unix://"+m.dir+"/none") // auto would take a container
 	empty := t.TempDir()
 	for _, c := range []struct {
 		name, want string
