@@ -110,7 +110,7 @@ func TestEngineFreezes(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Wait() }() // ends with mqlab
 	select {
-	case <-ended:
+	case <-ended: //nolint:errcheck // its code is looked at
 	case <-time.After(2 * time.Minute):
 		kill(t, p)
 		t.Fatal("mqlab waits for the engine for ever")
