@@ -73,7 +73,7 @@ func publishedAt() (string, error) {
 		return "127.0.0.1", nil
 	}
 	a, err := netip.ParseAddr(host)
-	if err != nil || !a.Is4() {
+	if err != nil || !a.Is4() || a.IsUnspecified() || a.IsMulticast() {
 		return "", fmt.Errorf("%s is %q: want the IPv4 address under which the engine's ports are found from here", envHost, host)
 	}
 	return host, nil

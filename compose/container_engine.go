@@ -143,7 +143,16 @@ func owner() string {
 	if err != nil {
 		host = "?"
 	}
-	return fmt.Sprintf("%s %d %s", host, os.Getpid(), brokers.ProcessStart(os.Getpid()))
+	return fmt.Sprintf("%s %d %s %s", host, os.Getpid(), brokers.ProcessStart(os.Getpid()), pidNamespace())
+}
+
+// pidNamespace tells apart mqlabs in containers that share a host's name.
+func pidNamespace() string {
+	ns, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return "?"
+	}
+	return ns
 }
 
 // sweep removes the containers of this state folder whose mqlab was killed
@@ -166,16 +175,16 @@ func (e *engine) sweep(ctx context.Context, o *Opener) error {
 	return errors.Join(errs...)
 }
 
-// abandoned reports whether an owner on this host is gone. Of another host's
-// processes nothing is known.
+// abandoned reports whether an owner on this host is gone. Of the processes of
+// another host or namespace nothing is known.
 func abandoned(owner string) bool {
 	host, err := os.Hostname()
 	if err != nil {
 		return false
 	}
-	var at, start string
+	var at, start, ns string
 	var pid int
-	if _, err := fmt.Sscan(owner, &at, &pid, &start); err != nil || at != host {
+	if _, err := fmt.Sscan(owner, &at, &pid, &start, &ns); err != nil || at != host || ns != pidNamespace() {
 		return false
 	}
 	return brokers.ProcessStart(pid) != start

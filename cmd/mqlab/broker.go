@@ -68,6 +68,9 @@ func (a *app) brokerCommand() *cobra.Command {
 	from := ""
 	install := &cobra.Command{Use: "install PRODUCT...", Short: "fetch a broker into the user's cache folder, or its image", Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if from != compose.Native && from != compose.Container {
+				return usage("--broker: native or container can be installed, not %q", from)
+			}
 			for _, product := range args {
 				o, err := a.openerFor(product)
 				if err != nil {
